@@ -1,0 +1,27 @@
+// pool: a fixed set of worker threads that run numbered tasks.
+// Comes in: a thread count. Goes out: sand_pool_run.
+// Tasks are numbered by the caller, never by the thread: results that depend only on the task number are the
+// same for every thread count. Own pthreads instead of OpenMP: no libgomp for users to miss.
+#ifndef SAND_POOL_H
+#define SAND_POOL_H
+
+#include "base.h"
+
+typedef struct SandPool SandPool;
+
+/// One task. Runs on any pool thread; task_index in [0, task_count).
+typedef void SandTask(void *context, int task_index);
+
+/// thread_count 0 = one per online core, at most 64. The calling thread of sand_pool_run counts as one of them,
+/// so 1 starts no thread at all. Fails with SAND_ERROR_MEMORY when a thread cannot be started.
+SandStatus sand_pool_create(int thread_count, SandPool **pool_out, SandError *err);
+
+/// Joins the threads and frees. NULL is fine. Not from inside a task.
+void sand_pool_destroy(SandPool *pool);
+
+int sand_pool_thread_count(const SandPool *pool);
+
+/// Runs task for 0 .. task_count-1 and returns when all are done. One caller at a time per pool.
+void sand_pool_run(SandPool *pool, SandTask *task, void *context, int task_count);
+
+#endif

@@ -1,0 +1,58 @@
+// test: the harness of the C tests. Comes in: conditions. Goes out: printed failures and two counters.
+// A suite is one file test_<room>.c with `void test_<room>(void)`, which calls RUN for each of its test functions.
+// A failed check prints file, line, expression and values, is counted, and lets the test go on.
+#ifndef SAND_TEST_H
+#define SAND_TEST_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base.h"
+
+/// Counted by the harness in main.c. checks and failures are of all checks so far, passed and failed of test functions.
+typedef struct TestCounts
+{
+	uint64_t check_count;
+	uint64_t failure_count;
+	int passed_count;
+	int failed_count;
+} TestCounts;
+extern TestCounts test_counts;
+
+/// Each returns whether the check held, so that a test can stop early: if (!CHECK(points.count > 0)) { return; }
+bool test_check(bool is_true, const char *expression, const char *file, int line);
+bool test_check_near(double value, double expected, double tolerance, const char *expression, const char *file, int line);
+bool test_check_int(int64_t value, int64_t expected, const char *expression, const char *file, int line);
+bool test_check_contains(const char *text, const char *part, const char *expression, const char *file, int line);
+bool test_check_status(SandStatus status, SandStatus expected, const SandError *err, const char *expression,
+                       const char *file, int line);
+void test_run(void (*test)(void), const char *name);
+
+#define CHECK(condition) test_check((condition), #condition, __FILE__, __LINE__)
+/// |value - expected| <= tolerance; a NaN fails.
+#define CHECK_NEAR(value, expected, tolerance)                                                                         \
+	test_check_near((double)(value), (double)(expected), (double)(tolerance), #value, __FILE__, __LINE__)
+/// Whole numbers up to 64 bits, printed when they differ.
+#define CHECK_INT(value, expected) test_check_int((int64_t)(value), (int64_t)(expected), #value, __FILE__, __LINE__)
+/// The text holds the part, for example a number or a name that a sentence must mention.
+#define CHECK_CONTAINS(text, part) test_check_contains((text), (part), #text, __FILE__, __LINE__)
+/// status as expected, and err (a SandError pointer or NULL) agrees: a failure carries the same status and a sentence.
+#define CHECK_STATUS(status, expected, err) test_check_status((status), (expected), (err), #status, __FILE__, __LINE__)
+/// Runs one `static void name_of_test(void)` and prints "ok name" or "FAILED name".
+#define RUN(test_function) test_run((test_function), #test_function)
+
+void test_base(void);
+void test_pool(void);
+void test_io(void);
+void test_mesh(void);
+void test_sampler(void);
+void test_scene(void);
+void test_sim(void);
+void test_cache(void);
+
+#endif
