@@ -128,7 +128,8 @@ double sand_ticks(void)
 
 double sand_random(uint64_t seed, uint64_t index)
 {
-	// A 64-bit finaliser over a Weyl sequence (Steele, Lea and Flood 2014): every output bit depends on every input bit.
+	// A 64-bit finaliser over a Weyl sequence (Steele, Lea and Flood 2014): every output bit depends on every input
+	// bit.
 	uint64_t z = seed * UINT64_C(0xD1342543DE82EF95) + (index + 1) * UINT64_C(0x9E3779B97F4A7C15);
 	z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
 	z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);

@@ -28,6 +28,8 @@ typedef struct SandCacheArray
 	const void *data;                 // writing: caller's. reading: inside the SandCacheFrame, 64-byte aligned
 } SandCacheArray;
 
+/// One frame. After reading, sand_cache_frame_free frees the block; it may also be kept beyond the struct and freed
+/// with sand_free.
 typedef struct SandCacheFrame
 {
 	int32_t frame;          // Blender's frame number
@@ -37,7 +39,7 @@ typedef struct SandCacheFrame
 	uint64_t state_hash;    // of the simulator's state
 	SandCacheArray arrays[SAND_CACHE_ARRAY_LIMIT];
 	int array_count; // 1 .. SAND_CACHE_ARRAY_LIMIT
-	void *block;     // reading: owns the data; freed by sand_cache_frame_free. Writing: NULL
+	void *block;     // reading: sand_alloc'd, holds the data. Writing: NULL
 } SandCacheFrame;
 
 /// Writes one frame durably (temp, fsync, rename). The folder must exist (sand_io_make_folder). Fails:

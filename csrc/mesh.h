@@ -15,11 +15,11 @@ typedef struct SandMesh
 	float bounds_min[3];
 	float bounds_max[3];
 	double area;
-	double volume;           // signed, by the divergence theorem; meaningful only when is_closed
-	bool is_closed;          // every edge has exactly two triangles, one in each direction
-	int open_edge_count;     // edges with one triangle
-	int bad_edge_count;      // edges with more than two triangles, or two in the same direction
-	int degenerate_count;    // triangles of zero area (kept; they bound nothing and receive no samples)
+	double volume;        // signed, by the divergence theorem; meaningful only when is_closed
+	bool is_closed;       // every edge has exactly two triangles, one in each direction
+	int open_edge_count;  // edges with one triangle
+	int bad_edge_count;   // edges with more than two triangles, or two in the same direction
+	int degenerate_count; // triangles of zero area (kept; they bound nothing and receive no samples)
 } SandMesh;
 
 /// Copies and checks. name is used in the sentences ("Mesh 'Cube': ...") and may be NULL.

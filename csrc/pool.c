@@ -102,7 +102,8 @@ SandStatus sand_pool_create(int thread_count, SandPool **pool_out, SandError *er
 	*pool_out = NULL;
 	if (thread_count < 0)
 	{
-		return sand_fail(err, SAND_ERROR_ARGUMENT, "The thread count is %d, expected 0 (all cores) or more", thread_count);
+		return sand_fail(err, SAND_ERROR_ARGUMENT, "The thread count is %d, expected 0 (all cores) or more",
+		                 thread_count);
 	}
 	if (thread_count == 0)
 	{
@@ -127,8 +128,8 @@ SandStatus sand_pool_create(int thread_count, SandPool **pool_out, SandError *er
 		{
 			sand_pool_destroy(pool);
 			return sand_fail(err, SAND_ERROR_MEMORY,
-			                 "Only %d of %d threads could be started; ask for fewer threads or end other programs", i + 1,
-			                 thread_count);
+			                 "Only %d of %d threads could be started; ask for fewer threads or end other programs",
+			                 i + 1, thread_count);
 		}
 		pool->started_count = i + 1;
 	}

@@ -18,6 +18,53 @@ void sand_shape_tetrahedron(float radius, float offsets_out[12])
 	}
 }
 
+void sand_shape_cube(float radius, float offsets_out[24])
+{
+	for (int i = 0; i < 8; ++i)
+	{
+		for (int k = 0; k < 3; ++k)
+		{
+			offsets_out[3 * i + k] = (i >> k & 1) != 0 ? radius : -radius;
+		}
+	}
+}
+
+void sand_shape_rod(float radius, int sphere_count, float *offsets_out)
+{
+	for (int i = 0; i < sphere_count; ++i)
+	{
+		offsets_out[3 * i] = radius * ((float)i - 0.5f * (float)(sphere_count - 1));
+		offsets_out[3 * i + 1] = offsets_out[3 * i + 2] = 0;
+	}
+}
+
+SandStatus sand_scene_sizes(SandSizes kind, double low, double high, double spread, uint64_t seed, int64_t count,
+                            float *scales_out, SandError *err)
+{
+	if (!(low > 0) || !(high >= low) || !(high < 1e6) || !(spread >= 0 && spread <= 10))
+	{
+		return sand_fail(
+		    err, SAND_ERROR_ARGUMENT,
+		    "Grain sizes run from %g to %g with spread %g, expected 0 < low <= high and a spread of 0 to 10", low, high,
+		    spread);
+	}
+	for (int64_t i = 0; i < count; ++i)
+	{
+		double value = 0;
+		uint64_t draw = 0;
+		do
+		{
+			uint64_t index = 128 * (uint64_t)i + 2 * draw;
+			double a = sand_random(seed, index), b = sand_random(seed, index + 1);
+			// Box-Muller for the logarithm; values outside the cut are drawn again, at last the nearest bound.
+			value = kind == SAND_SIZES_UNIFORM ? low + (high - low) * a
+			                                   : exp(spread * sqrt(-2 * log(1 - a)) * cos(2 * pi * b));
+		} while ((value < low || value > high) && ++draw < 64);
+		scales_out[i] = (float)fmin(fmax(value, low), high);
+	}
+	return SAND_OK;
+}
+
 // Unit quaternion of a rotation matrix given by rows (Shepperd 1978: the largest component first, so no cancellation).
 static void quaternion_from_matrix(const double m[3][3], double q[4])
 {
@@ -107,44 +154,146 @@ static SandStatus check_shape(const SandShapeDesc *desc, int shape_index, SandEr
 		}
 		if (desc->offsets != NULL && !sand_is_finite(desc->offsets + 3 * i, 3))
 		{
-			return sand_fail(err, SAND_ERROR_ARGUMENT, "Sphere %d of grain shape %d has a non-finite offset", i, shape_index);
+			return sand_fail(err, SAND_ERROR_ARGUMENT, "Sphere %d of grain shape %d has a non-finite offset", i,
+			                 shape_index);
 		}
 	}
 	return SAND_OK;
 }
 
-// Mass, centre, principal axes and moments: solid spheres, parallel-axis theorem (Bell 2005, section 2).
-static void measure_shape(const SandShapeDesc *desc, double density, SandShape *shape, float *offsets, float *radii)
+static bool has_overlap(const SandShapeDesc *desc)
 {
-	double mass = 0, centre[3] = {0, 0, 0};
-	for (int i = 0; i < desc->sphere_count; ++i)
+	for (int i = 0; desc->offsets != NULL && i < desc->sphere_count; ++i)
 	{
-		double r = desc->radii[i];
-		double m = density * 4.0 / 3.0 * pi * r * r * r;
-		mass += m;
-		for (int k = 0; k < 3; ++k)
+		for (int j = i + 1; j < desc->sphere_count; ++j)
 		{
-			centre[k] += m * (desc->offsets != NULL ? (double)desc->offsets[3 * i + k] : 0.0);
-		}
-	}
-	double inertia[3][3] = {{0}};
-	for (int i = 0; i < desc->sphere_count; ++i)
-	{
-		double r = desc->radii[i];
-		double m = density * 4.0 / 3.0 * pi * r * r * r;
-		double o[3], square = 0;
-		for (int k = 0; k < 3; ++k)
-		{
-			o[k] = (desc->offsets != NULL ? (double)desc->offsets[3 * i + k] : 0.0) - centre[k] / mass;
-			square += o[k] * o[k];
-		}
-		for (int j = 0; j < 3; ++j)
-		{
+			double square = 0, reach = (double)desc->radii[i] + (double)desc->radii[j];
 			for (int k = 0; k < 3; ++k)
 			{
-				inertia[j][k] += m * ((j == k ? 0.4 * r * r + square : 0.0) - o[j] * o[k]);
+				double d = (double)desc->offsets[3 * i + k] - (double)desc->offsets[3 * j + k];
+				square += d * d;
+			}
+			// Touching spheres whose offsets were rounded to float are not overlapping.
+			if (square < reach * reach * (1 - 1e-5))
+			{
+				return true;
 			}
 		}
+	}
+	return desc->offsets == NULL && desc->sphere_count > 1;
+}
+
+typedef struct Moments
+{
+	double volume, first[3], second[3][3]; // integrals of 1, x, x x^T over the shape
+} Moments;
+
+static void add_moments(Moments *m, double volume, const double o[3], double own)
+{
+	m->volume += volume;
+	for (int j = 0; j < 3; ++j)
+	{
+		m->first[j] += volume * o[j];
+		for (int k = 0; k < 3; ++k)
+		{
+			m->second[j][k] += volume * (o[j] * o[k] + (j == k ? own : 0));
+		}
+	}
+}
+
+// Disjoint spheres add up exactly: a ball of radius r has second moment r^2 / 5 per axis and volume. The union of
+// overlapping ones is integrated along z in columns: exact in z, INTEGRAL_COLUMNS midpoints across each of x and y.
+#define INTEGRAL_COLUMNS 160
+
+static void measure_union(const SandShapeDesc *desc, Moments *m)
+{
+	double low[2] = {DBL_MAX, DBL_MAX}, high[2] = {-DBL_MAX, -DBL_MAX};
+	for (int i = 0; i < desc->sphere_count; ++i)
+	{
+		for (int k = 0; k < 2; ++k)
+		{
+			double o = desc->offsets != NULL ? (double)desc->offsets[3 * i + k] : 0.0;
+			low[k] = fmin(low[k], o - (double)desc->radii[i]);
+			high[k] = fmax(high[k], o + (double)desc->radii[i]);
+		}
+	}
+	double step[2] = {(high[0] - low[0]) / INTEGRAL_COLUMNS, (high[1] - low[1]) / INTEGRAL_COLUMNS};
+	for (int cell = 0; cell < INTEGRAL_COLUMNS * INTEGRAL_COLUMNS; ++cell)
+	{
+		double x = low[0] + step[0] * (0.5 + cell % INTEGRAL_COLUMNS);
+		double y = low[1] + step[1] * (0.5 + cell / INTEGRAL_COLUMNS);
+		// Union of the intervals in which the column is inside a sphere, found by walking up from the lowest open end.
+		double from = -DBL_MAX;
+		for (;;)
+		{
+			double begin = DBL_MAX, end = -DBL_MAX;
+			for (int i = 0; i < desc->sphere_count; ++i)
+			{
+				const float *o = desc->offsets != NULL ? desc->offsets + 3 * i : NULL;
+				double dx = x - (o != NULL ? (double)o[0] : 0), dy = y - (o != NULL ? (double)o[1] : 0);
+				double square = (double)desc->radii[i] * (double)desc->radii[i] - dx * dx - dy * dy;
+				if (square <= 0)
+				{
+					continue;
+				}
+				double half = sqrt(square), z = o != NULL ? (double)o[2] : 0;
+				if (z + half > from && fmax(z - half, from) < begin)
+				{
+					begin = fmax(z - half, from);
+					end = z + half;
+				}
+			}
+			if (begin == DBL_MAX)
+			{
+				break;
+			}
+			double length = end - begin, middle = 0.5 * (begin + end), area = step[0] * step[1];
+			double o[3] = {x, y, middle};
+			add_moments(m, area * length, o, 0);
+			m->second[2][2] += area * length * length * length / 12;
+			m->second[0][0] += area * length * step[0] * step[0] / 12;
+			m->second[1][1] += area * length * step[1] * step[1] / 12;
+			from = end;
+		}
+	}
+}
+
+// Volume, centre, principal axes and moments (Bell 2005, section 2; parallel-axis theorem).
+static void measure_shape(const SandShapeDesc *desc, SandShape *shape, float *offsets, float *radii)
+{
+	Moments m = {0};
+	if (has_overlap(desc))
+	{
+		measure_union(desc, &m);
+	}
+	else
+	{
+		for (int i = 0; i < desc->sphere_count; ++i)
+		{
+			double r = desc->radii[i], o[3];
+			for (int k = 0; k < 3; ++k)
+			{
+				o[k] = desc->offsets != NULL ? (double)desc->offsets[3 * i + k] : 0.0;
+			}
+			add_moments(&m, 4.0 / 3.0 * pi * r * r * r, o, 0.2 * r * r);
+		}
+	}
+	double centre[3], inertia[3][3], trace = 0;
+	for (int k = 0; k < 3; ++k)
+	{
+		centre[k] = m.first[k] / m.volume;
+	}
+	for (int j = 0; j < 3; ++j)
+	{
+		for (int k = 0; k < 3; ++k)
+		{
+			inertia[j][k] = -(m.second[j][k] / m.volume - centre[j] * centre[k]);
+		}
+		trace -= inertia[j][j];
+	}
+	for (int k = 0; k < 3; ++k)
+	{
+		inertia[k][k] += trace;
 	}
 	double axes[3][3];
 	diagonalise(inertia, axes);
@@ -156,7 +305,7 @@ static void measure_shape(const SandShapeDesc *desc, double density, SandShape *
 		axes[k][2] = -axes[k][2];
 	}
 	quaternion_from_matrix(axes, shape->axes);
-	shape->mass = mass;
+	shape->volume = m.volume;
 	shape->sphere_count = desc->sphere_count;
 	shape->bound = 0;
 	for (int k = 0; k < 3; ++k)
@@ -168,7 +317,7 @@ static void measure_shape(const SandShapeDesc *desc, double density, SandShape *
 		double o[3], square = 0;
 		for (int k = 0; k < 3; ++k)
 		{
-			o[k] = (desc->offsets != NULL ? (double)desc->offsets[3 * i + k] : 0.0) - centre[k] / mass;
+			o[k] = (desc->offsets != NULL ? (double)desc->offsets[3 * i + k] : 0.0) - centre[k];
 			square += o[k] * o[k];
 		}
 		for (int k = 0; k < 3; ++k)
@@ -200,14 +349,20 @@ static SandStatus check_numbers(const SandSceneDesc *desc, SandError *err)
 		double value, low, high;
 		const char *sentence;
 	} numbers[] = {
-	    {desc->density, 0, 1e6, "The density is %g kg/m3, expected more than 0 and at most 1e6 (0 = 2600, quartz)"},
-	    {desc->restitution, 0, 1, "The restitution is %g, expected 0 to 1 (0 = the default 0.5)"},
-	    {desc->friction, -FLT_MAX, 100, "The friction coefficient is %g, expected 0 to 100 (negative = the default 0.5)"},
 	    {desc->max_overlap, 0, 0.5, "The allowed overlap is %g of a radius, expected 0 to 0.5 (0 = the default 0.25)"},
 	    {desc->max_speed, 0, 1e5, "The expected speed is %g m/s, expected 0 to 1e5 (0 = from the height of fall)"},
+	    {desc->restitution_speed, 0, 1e5, "The speed of the restitution is %g m/s, expected 0 to 1e5 (0 = 1)"},
 	    {desc->gravity[0], -1e6, 1e6, "Gravity along x is %g m/s2, expected a finite number within 1e6"},
 	    {desc->gravity[1], -1e6, 1e6, "Gravity along y is %g m/s2, expected a finite number within 1e6"},
 	    {desc->gravity[2], -1e6, 1e6, "Gravity along z is %g m/s2, expected a finite number within 1e6"},
+	    {desc->drag, 0, 1e6, "The drag is %g 1/s, expected 0 to 1e6"},
+	    {desc->wind[0], -1e5, 1e5, "The wind along x is %g m/s, expected a finite number within 1e5"},
+	    {desc->wind[1], -1e5, 1e5, "The wind along y is %g m/s, expected a finite number within 1e5"},
+	    {desc->wind[2], -1e5, 1e5, "The wind along z is %g m/s, expected a finite number within 1e5"},
+	    {desc->sleep_speed, 0, 1e5, "The sleeping speed is %g m/s, expected 0 (never) to 1e5"},
+	    {desc->sleep_seconds, 0, 1e5, "The time to fall asleep is %g s, expected 0 (= 0.1) to 1e5"},
+	    {desc->wake_speed, 0, 1e5, "The waking speed is %g m/s, expected 0 (= 4 sleeping speeds) to 1e5"},
+	    {desc->material_count, 0, SAND_MATERIAL_LIMIT, "The scene has %g materials, expected at most 8"},
 	};
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); ++i)
 	{
@@ -228,8 +383,9 @@ static SandStatus check_vectors(const float *values, int64_t count, int width, c
 	{
 		if (!sand_is_finite(values + width * i, (size_t)width))
 		{
-			return sand_fail(err, SAND_ERROR_ARGUMENT, "The %s of number %lld is not finite (%g, %g, %g)", what, (long long)i,
-			                 (double)values[width * i], (double)values[width * i + 1], (double)values[width * i + 2]);
+			return sand_fail(err, SAND_ERROR_ARGUMENT, "The %s of number %lld is not finite (%g, %g, %g)", what,
+			                 (long long)i, (double)values[width * i], (double)values[width * i + 1],
+			                 (double)values[width * i + 2]);
 		}
 	}
 	return SAND_OK;
@@ -239,8 +395,9 @@ static SandStatus check_grains(const SandSceneDesc *desc, int64_t *sphere_count_
 {
 	if (desc->grain_count < 1 || desc->grain_positions == NULL)
 	{
-		return sand_fail(err, SAND_ERROR_ARGUMENT,
-		                 "The scene has no grains; mark a closed mesh as Sand and choose a grain size that fits into it");
+		return sand_fail(
+		    err, SAND_ERROR_ARGUMENT,
+		    "The scene has no grains; mark a closed mesh as Sand and choose a grain size that fits into it");
 	}
 	if (desc->shape_count < 1 || desc->shapes == NULL)
 	{
@@ -270,19 +427,39 @@ static SandStatus check_grains(const SandSceneDesc *desc, int64_t *sphere_count_
 		}
 		sphere_count += desc->shapes[shape].sphere_count;
 	}
+	int material_count = desc->material_count > 0 ? desc->material_count : 1;
+	for (int64_t i = 0; desc->grain_materials != NULL && i < desc->grain_count; ++i)
+	{
+		if (desc->grain_materials[i] < 0 || desc->grain_materials[i] >= material_count)
+		{
+			return sand_fail(err, SAND_ERROR_ARGUMENT, "Grain %lld has material %d, expected 0 to %d", (long long)i,
+			                 desc->grain_materials[i], material_count - 1);
+		}
+	}
+	for (int64_t i = 0; desc->grain_scales != NULL && i < desc->grain_count; ++i)
+	{
+		if (!(desc->grain_scales[i] > 0 && desc->grain_scales[i] < 1e6f))
+		{
+			return sand_fail(err, SAND_ERROR_ARGUMENT, "Grain %lld has size %g, expected more than 0 and less than 1e6",
+			                 (long long)i, (double)desc->grain_scales[i]);
+		}
+	}
 	if (sphere_count > SAND_SPHERE_LIMIT || desc->wall_count > SAND_SPHERE_LIMIT)
 	{
-		return sand_fail(err, SAND_ERROR_ARGUMENT,
-		                 "The scene has %lld spheres and %lld wall spheres, expected at most %d of each; use larger grains",
-		                 (long long)sphere_count, (long long)desc->wall_count, SAND_SPHERE_LIMIT);
+		return sand_fail(
+		    err, SAND_ERROR_ARGUMENT,
+		    "The scene has %lld spheres and %lld wall spheres, expected at most %d of each; use larger grains",
+		    (long long)sphere_count, (long long)desc->wall_count, SAND_SPHERE_LIMIT);
 	}
 	*sphere_count_out = sphere_count;
 
 	SandStatus status = check_vectors(desc->grain_positions, desc->grain_count, 3, "grain position", err);
-	status = status != SAND_OK ? status : check_vectors(desc->grain_velocities, desc->grain_count, 3, "grain velocity", err);
-	status = status != SAND_OK ? status : check_vectors(desc->grain_spins, desc->grain_count, 3, "grain spin", err);
 	status =
-	    status != SAND_OK ? status : check_vectors(desc->grain_orientations, desc->grain_count, 4, "grain orientation", err);
+	    status != SAND_OK ? status : check_vectors(desc->grain_velocities, desc->grain_count, 3, "grain velocity", err);
+	status = status != SAND_OK ? status : check_vectors(desc->grain_spins, desc->grain_count, 3, "grain spin", err);
+	status = status != SAND_OK
+	             ? status
+	             : check_vectors(desc->grain_orientations, desc->grain_count, 4, "grain orientation", err);
 	if (status != SAND_OK)
 	{
 		return status;
@@ -294,8 +471,8 @@ static SandStatus check_grains(const SandSceneDesc *desc, int64_t *sphere_count_
 		if (fabs(square - 1) > 2e-3)
 		{
 			return sand_fail(err, SAND_ERROR_ARGUMENT,
-			                 "The orientation of grain %lld has length %g, expected a unit quaternion w x y z", (long long)i,
-			                 sqrt(square));
+			                 "The orientation of grain %lld has length %g, expected a unit quaternion w x y z",
+			                 (long long)i, sqrt(square));
 		}
 	}
 	return SAND_OK;
@@ -313,19 +490,51 @@ static SandStatus check_walls(const SandSceneDesc *desc, SandError *err)
 		return sand_fail(err, SAND_ERROR_ARGUMENT, "The wall spheres have radius %g m, expected a positive number",
 		                 (double)desc->wall_radius);
 	}
-	for (int i = 0; i < desc->plane_count; ++i)
+	int material_count = desc->material_count > 0 ? desc->material_count : 1;
+	if (desc->wall_material < 0 || desc->wall_material >= material_count)
 	{
-		const SandPlane *plane = &desc->planes[i];
-		if (!sand_is_finite(plane->point, 3) || !sand_is_finite(plane->normal, 3) ||
-		    !(plane->normal[0] * plane->normal[0] + plane->normal[1] * plane->normal[1] +
-		          plane->normal[2] * plane->normal[2] >
-		      0))
+		return sand_fail(err, SAND_ERROR_ARGUMENT, "The walls have material %d, expected 0 to %d", desc->wall_material,
+		                 material_count - 1);
+	}
+	for (int i = 0; i < desc->obstacle_count; ++i)
+	{
+		SandObstacle copy = desc->obstacles[i];
+		SandStatus status = sand_obstacle_check(&copy, i, err);
+		if (status != SAND_OK)
 		{
-			return sand_fail(err, SAND_ERROR_ARGUMENT, "Plane %d has normal (%g, %g, %g), expected finite and not zero", i,
-			                 (double)plane->normal[0], (double)plane->normal[1], (double)plane->normal[2]);
+			return status;
+		}
+		if (copy.material < 0 || copy.material >= material_count)
+		{
+			return sand_fail(err, SAND_ERROR_ARGUMENT, "Obstacle %d has material %d, expected 0 to %d", i,
+			                 copy.material, material_count - 1);
+		}
+	}
+	for (int i = 0; i < desc->region_count; ++i)
+	{
+		const SandForceRegion *r = &desc->regions[i];
+		if (!sand_is_finite(r->min, 3) || !sand_is_finite(r->max, 3) || !sand_is_finite(r->acceleration, 3))
+		{
+			return sand_fail(err, SAND_ERROR_ARGUMENT, "Force region %d has a number that is not finite", i);
 		}
 	}
 	return check_vectors(desc->wall_positions, desc->wall_count, 3, "wall position", err);
+}
+
+static void measure_radii(SandScene *scene)
+{
+	scene->radius_min = scene->wall_count > 0 ? scene->wall_radius : FLT_MAX;
+	scene->radius_max = scene->wall_radius;
+	for (int i = 0; i < scene->grain_count; ++i)
+	{
+		const SandShape *shape = &scene->shapes[scene->grain_shapes[i]];
+		for (int k = 0; k < shape->sphere_count; ++k)
+		{
+			float radius = shape->radii[k] * scene->grain_scales[i];
+			scene->radius_min = fminf(scene->radius_min, radius);
+			scene->radius_max = fmaxf(scene->radius_max, radius);
+		}
+	}
 }
 
 static void grow(double low[3], double high[3], const double p[3], double margin)
@@ -345,29 +554,31 @@ static void measure_domain(SandScene *scene)
 	double speed_square = 0;
 	for (int i = 0; i < scene->grain_count; ++i)
 	{
-		double p[3] = {scene->grain_positions[3 * i], scene->grain_positions[3 * i + 1], scene->grain_positions[3 * i + 2]};
-		grow(low, high, p, scene->shapes[scene->grain_shapes[i]].bound);
-		for (int k = 0; k < scene->plane_count; ++k)
+		double p[3] = {scene->grain_positions[3 * i], scene->grain_positions[3 * i + 1],
+		               scene->grain_positions[3 * i + 2]};
+		grow(low, high, p, (double)scene->shapes[scene->grain_shapes[i]].bound * (double)scene->grain_scales[i]);
+		for (int k = 0; k < scene->obstacle_count; ++k)
 		{
-			const SandPlane *plane = &scene->planes[k];
-			double distance = 0;
-			for (int j = 0; j < 3; ++j)
+			// The nearest point of the surface is where the grain may fall to.
+			SandTouch touches[SAND_TOUCH_LIMIT];
+			int slots[SAND_TOUCH_LIMIT], count = sand_obstacle_touch(&scene->obstacles[k], p, 1e30, touches, slots);
+			for (int t = 0; t < count; ++t)
 			{
-				distance += (p[j] - (double)plane->point[j]) * (double)plane->normal[j];
+				double image[3];
+				for (int j = 0; j < 3; ++j)
+				{
+					image[j] = p[j] - touches[t].distance * touches[t].normal[j];
+				}
+				grow(low, high, image, 0);
 			}
-			double image[3];
-			for (int j = 0; j < 3; ++j)
-			{
-				image[j] = p[j] - distance * (double)plane->normal[j];
-			}
-			grow(low, high, image, 0);
 		}
 		const float *v = scene->grain_velocities + 3 * i;
 		speed_square = fmax(speed_square, (double)v[0] * v[0] + (double)v[1] * v[1] + (double)v[2] * v[2]);
 	}
 	for (int i = 0; i < scene->wall_count; ++i)
 	{
-		double p[3] = {scene->wall_positions[3 * i], scene->wall_positions[3 * i + 1], scene->wall_positions[3 * i + 2]};
+		double p[3] = {scene->wall_positions[3 * i], scene->wall_positions[3 * i + 1],
+		               scene->wall_positions[3 * i + 2]};
 		grow(low, high, p, scene->wall_radius);
 	}
 	double extent = 0, fall = 0;
@@ -386,17 +597,129 @@ static void measure_domain(SandScene *scene)
 		scene->max_speed = fmax(sqrt(2 * fall), sqrt(speed_square));
 	}
 	// A weightless scene at rest still needs a time scale: one radius in a tenth of a second.
-	scene->max_speed = fmax(scene->max_speed, 10.0 * scene->radius_min);
-	// Linear spring, head-on: peak overlap = v tc / pi.
-	scene->contact_time = pi * scene->max_overlap * scene->radius_min / scene->max_speed;
+	scene->max_speed = fmax(scene->max_speed, 10.0 * (double)scene->radius_min);
+}
+
+// The laws are calibrated for a pair of the smallest spheres on the lightest grains: they have the shortest impacts.
+static SandStatus make_laws(const SandSceneDesc *desc, SandScene *scene, SandLaw *laws, int32_t *law_of, SandError *err)
+{
+	double volume = DBL_MAX;
+	for (int i = 0; i < scene->grain_count; ++i)
+	{
+		double scale = scene->grain_scales[i];
+		volume = fmin(volume, scene->shapes[scene->grain_shapes[i]].volume * scale * scale * scale);
+	}
+	scene->contact_time = DBL_MAX;
+	for (int a = 0; a < scene->material_count; ++a)
+	{
+		for (int b = a; b < scene->material_count; ++b)
+		{
+			const SandMaterial *ma = &scene->materials[a], *mb = &scene->materials[b];
+			double density = fmin((double)ma->density, (double)mb->density);
+			SandLawDesc law = {.a = ma,
+			                   .b = mb,
+			                   .radius = 0.5 * (double)scene->radius_min,
+			                   .mass = 0.5 * density * volume,
+			                   .max_overlap = scene->max_overlap,
+			                   .max_speed = scene->max_speed,
+			                   .restitution_speed = desc->restitution_speed > 0 ? (double)desc->restitution_speed : 1,
+			                   .friction = -1,
+			                   .rolling = -1,
+			                   .cohesion = -1};
+			for (int i = 0; i < desc->material_pair_count; ++i)
+			{
+				const SandMaterialPair *pair = &desc->material_pairs[i];
+				if ((pair->a == a && pair->b == b) || (pair->a == b && pair->b == a))
+				{
+					law.restitution = pair->restitution;
+					law.friction = pair->friction;
+					law.rolling = pair->rolling;
+					law.cohesion = pair->cohesion;
+				}
+			}
+			SandLaw *made = &laws[scene->law_count];
+			SandStatus status = sand_law_make(&law, made, err);
+			if (status != SAND_OK)
+			{
+				return status;
+			}
+			law_of[a * scene->material_count + b] = law_of[b * scene->material_count + a] = scene->law_count++;
+			scene->contact_time = fmin(scene->contact_time, made->contact_time);
+			scene->has_history = scene->has_history || made->shear == SAND_SHEAR_HISTORY;
+			scene->bridge = fmaxf(scene->bridge, made->cohesion_range);
+		}
+	}
+	return SAND_OK;
+}
+
+static SandStatus check_material_pairs(const SandSceneDesc *desc, SandError *err)
+{
+	int material_count = desc->material_count > 0 ? desc->material_count : 1;
+	for (int i = 0; i < desc->material_pair_count; ++i)
+	{
+		const SandMaterialPair *pair = &desc->material_pairs[i];
+		if (pair->a < 0 || pair->a >= material_count || pair->b < 0 || pair->b >= material_count)
+		{
+			return sand_fail(err, SAND_ERROR_ARGUMENT, "Material pair %d is of materials %d and %d, expected 0 to %d",
+			                 i, pair->a, pair->b, material_count - 1);
+		}
+		if (!(pair->restitution <= 1) || !(pair->friction <= 100) || !(pair->rolling <= 100) ||
+		    !(pair->cohesion <= 1e6f))
+		{
+			return sand_fail(
+			    err, SAND_ERROR_ARGUMENT,
+			    "Material pair %d has restitution %g, friction %g, rolling %g, cohesion %g, expected at most 1, 100, "
+			    "100, 1e6 (negative = mean of the materials)",
+			    i, (double)pair->restitution, (double)pair->friction, (double)pair->rolling, (double)pair->cohesion);
+		}
+	}
+	return SAND_OK;
+}
+
+static SandStatus make_materials(const SandSceneDesc *desc, SandScene *scene, SandError *err)
+{
+	static const SandMaterial plain = {.friction = -1};
+	size_t count = (size_t)scene->material_count;
+	SandMaterial *materials = sand_alloc(count, sizeof(SandMaterial));
+	SandLaw *laws = sand_alloc(count * (count + 1) / 2, sizeof(SandLaw));
+	int32_t *law_of = sand_alloc(count * count, sizeof(int32_t));
+	scene->materials = materials;
+	scene->laws = laws;
+	scene->law_of = law_of;
+	if (materials == NULL || laws == NULL || law_of == NULL)
+	{
+		return sand_fail_memory(err, count * sizeof(SandMaterial), "the materials");
+	}
+	for (int i = 0; i < scene->material_count; ++i)
+	{
+		SandStatus status =
+		    sand_material_check(desc->material_count > 0 ? &desc->materials[i] : &plain, i, &materials[i], err);
+		if (status != SAND_OK)
+		{
+			return status;
+		}
+	}
+	return make_laws(desc, scene, laws, law_of, err);
 }
 
 static uint64_t hash_scene(const SandScene *s)
 {
 	size_t n = (size_t)s->grain_count;
-	double numbers[] = {s->gravity[0], s->gravity[1], s->gravity[2], s->density,        s->restitution,
-	                    s->friction,   s->max_speed,  s->wall_radius, s->contact_time, s->max_overlap};
+	double numbers[] = {s->gravity[0],   s->gravity[1],  s->gravity[2], s->max_speed,     s->max_overlap,
+	                    s->contact_time, s->wall_radius, s->drag,       s->wind[0],       s->wind[1],
+	                    s->wind[2],      s->sleep_speed, s->wake_speed, s->sleep_seconds, s->wall_material};
 	uint64_t hash = sand_hash64(numbers, sizeof(numbers), 1);
+	hash = sand_hash64(s->materials, (size_t)s->material_count * sizeof(SandMaterial), hash);
+	for (int i = 0; i < s->law_count; ++i)
+	{
+		// Field by field: the struct has padding.
+		const SandLaw *l = &s->laws[i];
+		float law[] = {l->spring, l->damping, l->shear_damping, l->shear_spring, l->friction, l->rolling, l->cohesion};
+		hash = sand_hash64(law, sizeof(law), hash);
+	}
+	hash = sand_hash64(s->regions, (size_t)s->region_count * sizeof(SandForceRegion), hash);
+	hash = sand_hash64(s->grain_materials, n * sizeof(int32_t), hash);
+	hash = sand_hash64(s->grain_scales, n * sizeof(float), hash);
 	for (int i = 0; i < s->shape_count; ++i)
 	{
 		size_t count = (size_t)s->shapes[i].sphere_count;
@@ -409,7 +732,7 @@ static uint64_t hash_scene(const SandScene *s)
 	hash = sand_hash64(s->grain_spins, 3 * n * sizeof(float), hash);
 	hash = sand_hash64(s->grain_shapes, n * sizeof(int32_t), hash);
 	hash = sand_hash64(s->wall_positions, 3 * (size_t)s->wall_count * sizeof(float), hash);
-	return sand_hash64(s->planes, (size_t)s->plane_count * sizeof(SandPlane), hash);
+	return sand_hash64(s->obstacles, (size_t)s->obstacle_count * sizeof(SandObstacle), hash);
 }
 
 static void *copy_array(const void *source, size_t count, size_t size)
@@ -426,7 +749,6 @@ static bool copy_shapes(const SandSceneDesc *desc, SandScene *scene)
 {
 	SandShape *shapes = sand_alloc((size_t)desc->shape_count, sizeof(SandShape));
 	scene->shapes = shapes;
-	scene->radius_min = FLT_MAX;
 	for (int i = 0; shapes != NULL && i < desc->shape_count; ++i)
 	{
 		size_t count = (size_t)desc->shapes[i].sphere_count;
@@ -435,13 +757,8 @@ static bool copy_shapes(const SandSceneDesc *desc, SandScene *scene)
 		{
 			return false;
 		}
-		measure_shape(&desc->shapes[i], scene->density, &shapes[i], block, block + 3 * count);
+		measure_shape(&desc->shapes[i], &shapes[i], block, block + 3 * count);
 		scene->shape_count = i + 1;
-		for (size_t k = 0; k < count; ++k)
-		{
-			scene->radius_min = fminf(scene->radius_min, shapes[i].radii[k]);
-			scene->radius_max = fmaxf(scene->radius_max, shapes[i].radii[k]);
-		}
 	}
 	return shapes != NULL;
 }
@@ -450,15 +767,20 @@ static bool copy_arrays(const SandSceneDesc *desc, SandScene *scene)
 {
 	size_t n = (size_t)desc->grain_count;
 	float *orientations = copy_array(desc->grain_orientations, 4 * n, sizeof(float));
-	SandPlane *planes = copy_array(desc->planes, (size_t)desc->plane_count, sizeof(SandPlane));
+	SandObstacle *obstacles = copy_array(desc->obstacles, (size_t)desc->obstacle_count, sizeof(SandObstacle));
+	float *scales = copy_array(desc->grain_scales, n, sizeof(float));
 	scene->grain_positions = copy_array(desc->grain_positions, 3 * n, sizeof(float));
 	scene->grain_orientations = orientations;
 	scene->grain_velocities = copy_array(desc->grain_velocities, 3 * n, sizeof(float));
 	scene->grain_spins = copy_array(desc->grain_spins, 3 * n, sizeof(float));
 	scene->grain_shapes = copy_array(desc->grain_shapes, n, sizeof(int32_t));
 	scene->wall_positions = copy_array(desc->wall_positions, 3 * (size_t)desc->wall_count, sizeof(float));
-	scene->planes = planes;
-	if (orientations == NULL || planes == NULL || scene->grain_positions == NULL || scene->grain_velocities == NULL ||
+	scene->obstacles = obstacles;
+	scene->grain_scales = scales;
+	scene->grain_materials = copy_array(desc->grain_materials, n, sizeof(int32_t));
+	scene->regions = copy_array(desc->regions, (size_t)desc->region_count, sizeof(SandForceRegion));
+	if (orientations == NULL || obstacles == NULL || scales == NULL || scene->grain_materials == NULL ||
+	    scene->regions == NULL || scene->grain_positions == NULL || scene->grain_velocities == NULL ||
 	    scene->grain_spins == NULL || scene->grain_shapes == NULL || scene->wall_positions == NULL)
 	{
 		return false;
@@ -467,14 +789,13 @@ static bool copy_arrays(const SandSceneDesc *desc, SandScene *scene)
 	{
 		random_orientation(desc->seed, i, orientations + 4 * i);
 	}
-	for (int i = 0; i < desc->plane_count; ++i)
+	for (size_t i = 0; desc->grain_scales == NULL && i < n; ++i)
 	{
-		float *normal = planes[i].normal;
-		float length = sqrtf(normal[0] * normal[0] + normal[1] * normal[1] + normal[2] * normal[2]);
-		for (int k = 0; k < 3; ++k)
-		{
-			normal[k] /= length;
-		}
+		scales[i] = 1;
+	}
+	for (int i = 0; i < desc->obstacle_count; ++i)
+	{
+		(void)sand_obstacle_check(&obstacles[i], i, NULL); // checked before; here it makes the axis unit
 	}
 	return true;
 }
@@ -486,6 +807,7 @@ SandStatus sand_scene_create(const SandSceneDesc *desc, SandScene **scene_out, S
 	SandStatus status = check_numbers(desc, err);
 	status = status != SAND_OK ? status : check_grains(desc, &sphere_count, err);
 	status = status != SAND_OK ? status : check_walls(desc, err);
+	status = status != SAND_OK ? status : check_material_pairs(desc, err);
 	if (status != SAND_OK)
 	{
 		return status;
@@ -496,27 +818,37 @@ SandStatus sand_scene_create(const SandSceneDesc *desc, SandScene **scene_out, S
 		return sand_fail_memory(err, sizeof(*scene), "the scene");
 	}
 	memcpy(scene->gravity, desc->gravity, sizeof(scene->gravity));
-	scene->density = desc->density > 0 ? desc->density : 2600;
-	scene->restitution = desc->restitution > 0 ? desc->restitution : 0.5f;
-	scene->friction = desc->friction >= 0 ? desc->friction : 0.5f;
 	scene->max_overlap = desc->max_overlap > 0 ? (double)desc->max_overlap : 0.25;
+	scene->material_count = desc->material_count > 0 ? desc->material_count : 1;
+	scene->drag = desc->drag;
+	scene->sleep_speed = desc->sleep_speed;
+	scene->sleep_seconds = desc->sleep_seconds > 0 ? (double)desc->sleep_seconds : 0.1;
+	scene->wake_speed = desc->wake_speed > 0 ? (double)desc->wake_speed : 4 * scene->sleep_speed;
+	for (int k = 0; k < 3; ++k)
+	{
+		scene->wind[k] = desc->wind[k];
+	}
 	scene->max_speed = desc->max_speed;
 	scene->grain_count = (int)desc->grain_count;
 	scene->sphere_count = sphere_count;
 	scene->wall_count = (int)desc->wall_count;
 	scene->wall_radius = desc->wall_count > 0 ? desc->wall_radius : 0;
-	scene->plane_count = desc->plane_count;
+	scene->wall_material = desc->wall_material;
+	scene->obstacle_count = desc->obstacle_count;
+	scene->region_count = desc->region_count;
 	if (!copy_shapes(desc, scene) || !copy_arrays(desc, scene))
 	{
 		sand_scene_destroy(scene);
 		return sand_fail_memory(err, (size_t)sphere_count * 64, "the grains of the scene");
 	}
-	if (scene->wall_count > 0)
-	{
-		scene->radius_min = fminf(scene->radius_min, scene->wall_radius);
-		scene->radius_max = fmaxf(scene->radius_max, scene->wall_radius);
-	}
+	measure_radii(scene);
 	measure_domain(scene);
+	status = make_materials(desc, scene, err);
+	if (status != SAND_OK)
+	{
+		sand_scene_destroy(scene);
+		return status;
+	}
 	scene->hash = hash_scene(scene);
 	*scene_out = scene;
 	return SAND_OK;
@@ -539,6 +871,12 @@ void sand_scene_destroy(SandScene *scene)
 	sand_free((void *)scene->grain_spins);
 	sand_free((void *)scene->grain_shapes);
 	sand_free((void *)scene->wall_positions);
-	sand_free((void *)scene->planes);
+	sand_free((void *)scene->obstacles);
+	sand_free((void *)scene->regions);
+	sand_free((void *)scene->grain_scales);
+	sand_free((void *)scene->grain_materials);
+	sand_free((void *)scene->materials);
+	sand_free((void *)scene->laws);
+	sand_free((void *)scene->law_of);
 	sand_free(scene);
 }

@@ -3,10 +3,12 @@
 #ifndef SAND_SCENE_H
 #define SAND_SCENE_H
 
-#include "base.h"
+#include "law.h"
+#include "obstacle.h"
 
 #define SAND_SHAPE_SPHERE_LIMIT 4096
 #define SAND_SPHERE_LIMIT 500000000
+#define SAND_MATERIAL_LIMIT 8
 
 /// A grain shape: a rigid cluster of spheres. Offsets are from any origin; the scene moves them to the centre of mass.
 typedef struct SandShapeDesc
@@ -16,23 +18,34 @@ typedef struct SandShapeDesc
 	int sphere_count;     // 1 .. SAND_SHAPE_SPHERE_LIMIT
 } SandShapeDesc;
 
-/// A closed-form half space: grains stay where dot(x - point, normal) > 0.
-typedef struct SandPlane
+/// Numbers for one pair of materials that the materials' means do not give, for example sand on glass.
+/// Negative = the mean of the two materials.
+typedef struct SandMaterialPair
 {
-	float point[3];
-	float normal[3]; // normalised by the scene; must not be zero
-} SandPlane;
+	int32_t a, b;
+	float restitution, friction, rolling, cohesion;
+} SandMaterialPair;
+
+/// Extra acceleration inside an axis-parallel box.
+typedef struct SandForceRegion
+{
+	float min[3], max[3];  // m
+	float acceleration[3]; // m/s^2
+} SandForceRegion;
 
 /// Zero is valid for every field that has a default; arrays may be NULL where said. Copied by sand_scene_create.
 typedef struct SandSceneDesc
 {
 	double gravity[3]; // m/s^2; zero = weightless
 
-	float density;     // kg/m^3 of the sphere material; 0 = 2600 (quartz sand)
-	float restitution; // 0 < e <= 1, of a grain-grain impact; 0 = 0.5
-	float friction;    // Coulomb coefficient >= 0; negative = 0.5; 0 is frictionless
-	float max_overlap; // share of the smallest radius two grains may overlap at max_speed, 0 < s <= 0.5; 0 = 0.25
-	float max_speed;   // m/s, the fastest impact expected; 0 = free fall through the height of the domain
+	const SandMaterial *materials; // NULL with material_count 0 = one of all defaults
+	int material_count;            // at most SAND_MATERIAL_LIMIT
+	const SandMaterialPair *material_pairs;
+	int material_pair_count;
+
+	float max_overlap;       // share of the smallest radius two grains may overlap at max_speed, 0 < s <= 0.5; 0 = 0.25
+	float max_speed;         // m/s, the fastest impact expected; 0 = free fall through the height of the domain
+	float restitution_speed; // m/s, impact speed at which restitution is as given; 0 = 1
 
 	const SandShapeDesc *shapes;
 	int shape_count;
@@ -42,57 +55,97 @@ typedef struct SandSceneDesc
 	const float *grain_velocities;   // m/s; NULL = at rest
 	const float *grain_spins;        // rad/s, world axes; NULL = none
 	const int32_t *grain_shapes;     // index into shapes; NULL = all 0
+	const int32_t *grain_materials;  // index into materials; NULL = all 0
+	const float *grain_scales;       // size against the shape's, > 0; NULL = all 1
 	int64_t grain_count;             // >= 1
 
 	const float *wall_positions; // xyz per fixed sphere of the colliders; NULL when wall_count is 0
 	float wall_radius;           // m, > 0 when wall_count > 0
 	int64_t wall_count;
+	int32_t wall_material;
 
-	const SandPlane *planes;
-	int plane_count;
+	const SandObstacle *obstacles;
+	int obstacle_count;
+
+	float drag;    // 1/s, >= 0: acceleration towards the wind per speed difference
+	float wind[3]; // m/s
+	const SandForceRegion *regions;
+	int region_count;
+
+	float sleep_speed;   // m/s: a grain slower than this for sleep_seconds falls asleep; 0 = never
+	float sleep_seconds; // s; 0 = 0.1
+	float wake_speed;    // m/s: a sleeping grain touched by a faster one wakes; 0 = 4 times sleep_speed
 
 	uint64_t seed; // random orientations
 } SandSceneDesc;
 
-/// Shape with its mass properties. Spheres that overlap count their common volume once per sphere.
+/// Shape with its mass properties. Where spheres overlap, their common volume counts once.
 typedef struct SandShape
 {
 	const float *offsets; // xyz per sphere, from the centre of mass, in principal axes
 	const float *radii;   // m
 	int sphere_count;
 	float bound;       // m, radius of the bounding sphere around the centre of mass
-	double mass;       // kg
-	double inertia[3]; // principal moments, kg m^2
+	double volume;     // m^3
+	double inertia[3]; // principal moments per kg, m^2
 	double axes[4];    // w x y z: turns principal axes to the axes of the description
 } SandShape;
 
 typedef struct SandScene
 {
 	double gravity[3];
-	float density, restitution, friction;
+	const SandMaterial *materials; // defaults filled in
+	int material_count;
+	const SandLaw *laws; // one per unordered pair of materials
+	int law_count;
+	const int32_t *law_of; // material_count squared
 	double max_overlap, max_speed;
-	double contact_time; // s, duration of a head-on grain-grain impact, from max_overlap and max_speed
+	double contact_time; // s, shortest impact at max_speed
+	bool has_history;    // some law keeps tangential springs
+	float bridge;        // largest reach of a capillary bridge beyond touching, share of the effective radius
 	const SandShape *shapes;
 	int shape_count;
-	const float *grain_positions, *grain_orientations, *grain_velocities, *grain_spins;
-	const int32_t *grain_shapes;
+	const float *grain_positions, *grain_orientations, *grain_velocities, *grain_spins, *grain_scales;
+	const int32_t *grain_shapes, *grain_materials;
 	int grain_count;
 	int64_t sphere_count; // of all grains
 	const float *wall_positions;
 	float wall_radius;
 	int wall_count;
-	const SandPlane *planes;
-	int plane_count;
+	int32_t wall_material;
+	const SandObstacle *obstacles;
+	int obstacle_count;
+	double drag, wind[3];
+	const SandForceRegion *regions;
+	int region_count;
+	double sleep_speed, sleep_seconds, wake_speed;
 	double domain_min[3], domain_max[3]; // m; a grain that leaves is counted as lost
 	float radius_min, radius_max;        // over grain spheres and walls
 	uint64_t hash;                       // of everything above: the cache's settings hash
 } SandScene;
 
-/// Validates and copies. Fails with SAND_ERROR_ARGUMENT naming the array, the index and the value, or SAND_ERROR_MEMORY.
+/// Validates and copies. Fails with SAND_ERROR_ARGUMENT naming the array, the index and the value, or
+/// SAND_ERROR_MEMORY.
 SandStatus sand_scene_create(const SandSceneDesc *desc, SandScene **scene_out, SandError *err);
 void sand_scene_destroy(SandScene *scene); // NULL is fine
 
 /// Offsets of a touching regular tetrahedron of spheres (Longmore 2009, section 3.1): 4 x xyz, for sphere radius r.
 void sand_shape_tetrahedron(float radius, float offsets_out[12]);
+
+/// Offsets of eight touching spheres at the corners of a cube: 8 x xyz.
+void sand_shape_cube(float radius, float offsets_out[24]);
+
+/// Offsets of sphere_count spheres in a row along x, one radius apart: sphere_count x xyz.
+void sand_shape_rod(float radius, int sphere_count, float *offsets_out);
+
+typedef enum SandSizes
+{
+	SAND_SIZES_UNIFORM,   // even between low and high
+	SAND_SIZES_LOGNORMAL, // median 1, spread = standard deviation of the logarithm, cut at low and high
+} SandSizes;
+
+/// Random sizes for grain_scales, one per grain, deterministic for a seed. 0 < low <= high.
+SandStatus sand_scene_sizes(SandSizes kind, double low, double high, double spread, uint64_t seed, int64_t count,
+                            float *scales_out, SandError *err);
 
 #endif

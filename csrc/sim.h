@@ -3,35 +3,47 @@
 #ifndef SAND_SIM_H
 #define SAND_SIM_H
 
+#include "kernel.h"
 #include "scene.h"
 
 typedef struct SandSim SandSim;
 
 typedef struct SandSimDesc
 {
-	int thread_count;     // 0 = one per core
-	double step_seconds;  // s; 0 = a share of the scene's contact time
+	int thread_count;        // 0 = one per core
+	double step_seconds;     // s; 0 = a share of the scene's contact time
+	bool is_overlap_allowed; // do not refuse grains that overlap by more than half a radius at the start
+	const char *kernel;      // inner loops, for tests: "baseline", "avx2"; NULL = the best that runs here
 } SandSimDesc;
 
 /// The scene is used, not copied: it must outlive the sim. One sim = one owner thread at a time.
+/// Refuses grains that start deep inside each other or a wall (SAND_ERROR_ARGUMENT: which, how deep): they would
+/// explode.
 SandStatus sand_sim_create(const SandScene *scene, const SandSimDesc *desc, SandSim **sim_out, SandError *err);
 void sand_sim_destroy(SandSim *sim); // NULL is fine
 
-/// Advances by seconds (>= 0), in equal steps no longer than step_seconds. cancel may be NULL; it is polled every step.
-/// SAND_CANCELLED leaves the state at the last whole step; SAND_ERROR_UNSTABLE names grain, time, speed and likely cause
-/// and leaves the sim readable but refusing to advance.
+/// Advances by seconds (>= 0). Steps are no longer than step_seconds and shorten when grains become faster than the
+/// scene expected. cancel may be NULL; it is polled every step.
+/// SAND_CANCELLED leaves the state at the last whole step; SAND_ERROR_UNSTABLE names grain, time, speed and likely
+/// cause and leaves the sim readable but refusing to advance.
 SandStatus sand_sim_advance(SandSim *sim, double seconds, SandCancel *cancel, SandError *err);
 
 typedef struct SandSimInfo
 {
-	double time;          // s simulated
-	double step_seconds;  // s, longest step used
-	int64_t step_count;   // steps done
-	int64_t contact_count;// touching pairs in the last step
-	int lost_count;       // grains that left the domain; they are frozen where they left
+	double time;           // s simulated
+	double step_seconds;   // s, longest step allowed
+	double last_step;      // s, of the last step
+	int64_t step_count;    // steps done
+	int64_t list_count;    // neighbour lists made
+	int64_t contact_count; // touching pairs in the last step
+	int lost_count;        // grains that left the domain; they are frozen where they left
+	int asleep_count;
 	int grain_count;
 	int64_t sphere_count;
-	double kinetic_energy;// J
+	double kinetic_energy;                             // J
+	double potential_energy;                           // J, in gravity, zero at the origin
+	double largest_speed;                              // m/s
+	double drift_seconds, force_seconds, list_seconds; // wall time spent so far, by phase
 } SandSimInfo;
 SandSimInfo sand_sim_info(const SandSim *sim);
 
@@ -44,6 +56,15 @@ typedef struct SandSimArrays
 	float *spins;        // xyz, rad/s, world axes
 } SandSimArrays;
 void sand_sim_read(const SandSim *sim, const SandSimArrays *arrays);
+
+/// Contacts as they act now, for validation and plots: writes at most capacity records, returns how many there are.
+/// Needs one advance before it. Not while advancing.
+int64_t sand_sim_contacts(const SandSim *sim, SandContact *contacts_out, int64_t capacity);
+
+/// The whole state as bytes (free with sand_free), or back. A sim that loads what another saved goes on to the bit as
+/// that one would have. Loading refuses, and leaves the sim as it was, when the bytes are torn or of another scene.
+SandStatus sand_sim_save(SandSim *sim, void **bytes_out, size_t *byte_count_out, SandError *err);
+SandStatus sand_sim_load(SandSim *sim, const void *bytes, size_t byte_count, SandError *err);
 
 /// Hash of the full state (double precision), for determinism tests and the cache's state hash.
 uint64_t sand_sim_hash(const SandSim *sim);

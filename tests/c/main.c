@@ -15,7 +15,8 @@ bool test_check(bool is_true, const char *expression, const char *file, int line
 	return is_true;
 }
 
-bool test_check_near(double value, double expected, double tolerance, const char *expression, const char *file, int line)
+bool test_check_near(double value, double expected, double tolerance, const char *expression, const char *file,
+                     int line)
 {
 	test_counts.check_count++;
 	bool is_near = fabs(value - expected) <= tolerance;
@@ -104,8 +105,9 @@ static const struct
 	const char *name;
 	void (*run)(void);
 } suites[] = {
-    {"base", test_base},       {"pool", test_pool},   {"io", test_io},   {"mesh", test_mesh},
-    {"sampler", test_sampler}, {"scene", test_scene}, {"sim", test_sim}, {"cache", test_cache},
+    {"base", test_base}, {"pool", test_pool},       {"io", test_io},
+    {"mesh", test_mesh}, {"sampler", test_sampler}, {"scene", test_scene},
+    {"sim", test_sim},   {"contact", test_contact}, {"cache", test_cache},
 };
 enum
 {

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base.h"
+#include "mesh.h"
 
 /// Counted by the harness in main.c. checks and failures are of all checks so far, passed and failed of test functions.
 typedef struct TestCounts
@@ -26,7 +27,8 @@ extern TestCounts test_counts;
 
 /// Each returns whether the check held, so that a test can stop early: if (!CHECK(points.count > 0)) { return; }
 bool test_check(bool is_true, const char *expression, const char *file, int line);
-bool test_check_near(double value, double expected, double tolerance, const char *expression, const char *file, int line);
+bool test_check_near(double value, double expected, double tolerance, const char *expression, const char *file,
+                     int line);
 bool test_check_int(int64_t value, int64_t expected, const char *expression, const char *file, int line);
 bool test_check_contains(const char *text, const char *part, const char *expression, const char *file, int line);
 bool test_check_status(SandStatus status, SandStatus expected, const SandError *err, const char *expression,
@@ -46,6 +48,29 @@ void test_run(void (*test)(void), const char *name);
 /// Runs one `static void name_of_test(void)` and prints "ok name" or "FAILED name".
 #define RUN(test_function) test_run((test_function), #test_function)
 
+/// Meshes for the suites that need one, built by test_mesh.c. Zero is empty; each call adds a part; free at the end.
+typedef struct TestShape
+{
+	float *vertices; // xyz
+	int vertex_count;
+	int32_t *triangles; // counter-clockwise seen from outside, unless the part was added inside out
+	int triangle_count;
+} TestShape;
+void test_shape_box(TestShape *shape, const float low[3], const float high[3], bool is_inside_out);
+/// The box with each face cut into n x n squares of two triangles, joined at the edges.
+void test_shape_grid_box(TestShape *shape, const float low[3], const float high[3], int n);
+/// Rings of latitude with segment_count corners each, between two poles on the z axis.
+void test_shape_uv_sphere(TestShape *shape, float radius, int segment_count, int ring_count);
+/// Corners at +-radii on the axes.
+void test_shape_octahedron(TestShape *shape, const float radii[3]);
+/// Icosahedron with its faces cut in four level times, corners on the sphere.
+void test_shape_icosphere(TestShape *shape, float radius, int level);
+/// Side wall around the z axis, without lids.
+void test_shape_open_cylinder(TestShape *shape, float radius, float height, int segment_count);
+/// The mesh of the shape, free with sand_mesh_destroy; never NULL: ends the run when the shape is refused.
+SandMesh *test_shape_mesh(const TestShape *shape, const char *name);
+void test_shape_free(TestShape *shape);
+
 void test_base(void);
 void test_pool(void);
 void test_io(void);
@@ -53,6 +78,7 @@ void test_mesh(void);
 void test_sampler(void);
 void test_scene(void);
 void test_sim(void);
+void test_contact(void);
 void test_cache(void);
 
 #endif

@@ -4,7 +4,6 @@
 
 #include <stdatomic.h>
 
-static const double pi = 3.14159265358979323846;
 static const float one_radius[1] = {0.01f};
 static const SandShapeDesc ball = {NULL, one_radius, 1};
 
@@ -57,80 +56,6 @@ static void free_fall_is_a_parabola(void)
 	stop(run);
 }
 
-static void head_on_impact_returns_the_restitution(void)
-{
-	const float places[6] = {-0.0101f, 0, 0, 0.0101f, 0, 0};
-	for (int i = 1; i <= 9; i += 2)
-	{
-		float e = 0.1f * (float)i, speed = 0.2f * (float)i;
-		const float velocities[6] = {speed, 0, 0, -speed, 0, 0};
-		SandSceneDesc desc = {.shapes = &ball, .shape_count = 1, .grain_positions = places, .grain_count = 2};
-		desc.grain_velocities = velocities;
-		desc.restitution = e;
-		desc.max_speed = 2 * speed;
-		Run run = start(&desc, 1, 0);
-		double tc = run.scene->contact_time;
-		stop(run);
-		// 1000 steps a contact; the spring may not pull, which ends the contact early and raises e as the damping grows:
-		// Schwager and Poeschel 2007 give the exact value, well above the nominal one for small e.
-		run = start(&desc, 1, tc / 1000);
-		advance(run, 0.0002 / (2 * (double)speed) + 1.5 * tc);
-		float v[6];
-		sand_sim_read(run.sim, &(SandSimArrays){.velocities = v});
-		double damping = -log((double)e) / tc, omega = pi / tc, omega0 = sqrt(omega * omega + damping * damping);
-		double angle = damping < omega0 / sqrt(2.0)
-		                   ? pi - atan(2 * damping * omega / (omega * omega - damping * damping))
-		                   : atan(-2 * damping * omega / (omega * omega - damping * damping));
-		double expected = exp(-damping / omega * angle);
-		CHECK_NEAR((v[3] - v[0]) / (2 * (double)speed), expected, 0.003 * expected); // step error at tc / 1000
-		CHECK_NEAR(v[0] + v[3], 0, 1e-6 * (double)speed);
-		stop(run);
-	}
-}
-
-static void sphere_on_a_plane_bounces_like_a_pair(void)
-{
-	const float place[3] = {0, 0, 0.0101f}, velocity[3] = {0, 0, -1};
-	const SandPlane floor_plane = {{0, 0, 0}, {0, 0, 2}};
-	SandSceneDesc desc = {.shapes = &ball, .shape_count = 1, .grain_positions = place, .grain_count = 1};
-	desc.grain_velocities = velocity;
-	desc.planes = &floor_plane;
-	desc.plane_count = 1;
-	desc.restitution = 0.9f;
-	desc.max_speed = 1;
-	Run run = start(&desc, 1, 1e-6);
-	advance(run, 0.0001 + 1.5 * run.scene->contact_time);
-	float v[3];
-	sand_sim_read(run.sim, &(SandSimArrays){.velocities = v});
-	CHECK_NEAR(v[2], 0.9, 0.01); // nominal restitution; the never-pulling spring adds less than 1 % at e = 0.9
-	stop(run);
-}
-
-static void sliding_sphere_starts_to_roll_at_five_sevenths(void)
-{
-	const float place[3] = {0, 0, 0.01f}, velocity[3] = {1, 0, 0};
-	const SandPlane floor_plane = {{0, 0, 0}, {0, 0, 1}};
-	SandSceneDesc desc = {.shapes = &ball, .shape_count = 1, .grain_positions = place, .grain_count = 1};
-	desc.grain_velocities = velocity;
-	desc.planes = &floor_plane;
-	desc.plane_count = 1;
-	desc.gravity[2] = -9.81;
-	desc.friction = 0.5f;
-	desc.max_speed = 1;
-	// Ground for the ball to run over: a second one far away widens the domain.
-	const float places[6] = {0, 0, 0.01f, 1, 1, 0.01f}, velocities[6] = {1, 0, 0, 0, 0, 0};
-	desc.grain_positions = places;
-	desc.grain_velocities = velocities;
-	desc.grain_count = 2;
-	Run run = start(&desc, 1, 0);
-	advance(run, 2.0 / (7 * 0.5 * 9.81) + 0.05);
-	float v[6], w[6];
-	sand_sim_read(run.sim, &(SandSimArrays){.velocities = v, .spins = w});
-	CHECK_NEAR(v[0], 5.0 / 7.0, 0.01 * 5.0 / 7.0);
-	CHECK_NEAR(w[1] * 0.01f, v[0], 0.005); // rolls: no slip left but the viscous creep
-	stop(run);
-}
-
 static void free_asymmetric_body_keeps_energy_and_angular_momentum(void)
 {
 	float offsets[9] = {0, 0, 0, 0.02f, 0, 0, 0, 0.05f, 0}, radii[3] = {0.01f, 0.01f, 0.01f};
@@ -159,6 +84,7 @@ typedef struct Cloud
 	float offsets[12], radii[4];
 	SandShapeDesc shape;
 	float places[3 * CLOUD_COUNT], velocities[3 * CLOUD_COUNT];
+	SandMaterial material;
 	SandSceneDesc desc;
 } Cloud;
 
@@ -182,13 +108,15 @@ static void make_cloud(Cloud *cloud, uint64_t seed)
 			cloud->velocities[3 * i + k] = (float)(-2 * place + sand_random(seed, (uint64_t)(6 * i + 3 + k)) - 0.5);
 		}
 	}
-	cloud->desc = (SandSceneDesc){.shapes = &cloud->shape,
+	cloud->material = (SandMaterial){.friction = -1};
+	cloud->desc = (SandSceneDesc){.materials = &cloud->material,
+	                              .material_count = 1,
+	                              .shapes = &cloud->shape,
 	                              .shape_count = 1,
 	                              .grain_positions = cloud->places,
 	                              .grain_velocities = cloud->velocities,
 	                              .grain_count = CLOUD_COUNT,
 	                              .max_speed = 2,
-	                              .friction = -1,
 	                              .seed = seed};
 }
 
@@ -196,7 +124,7 @@ static void measure_momentum(Run run, double linear[3], double angular[3])
 {
 	static float x[3 * CLOUD_COUNT], v[3 * CLOUD_COUNT], w[3 * CLOUD_COUNT];
 	sand_sim_read(run.sim, &(SandSimArrays){.positions = x, .velocities = v, .spins = w});
-	double mass = run.scene->shapes[0].mass, inertia = run.scene->shapes[0].inertia[0];
+	double mass = 2600 * run.scene->shapes[0].volume, inertia = mass * run.scene->shapes[0].inertia[0];
 	memset(linear, 0, 3 * sizeof(double));
 	memset(angular, 0, 3 * sizeof(double));
 	for (int i = 0; i < CLOUD_COUNT; ++i)
@@ -205,8 +133,9 @@ static void measure_momentum(Run run, double linear[3], double angular[3])
 		{
 			int a = (k + 1) % 3, b = (k + 2) % 3;
 			linear[k] += mass * (double)v[3 * i + k];
-			angular[k] += mass * ((double)x[3 * i + a] * (double)v[3 * i + b] - (double)x[3 * i + b] * (double)v[3 * i + a]) +
-			              inertia * (double)w[3 * i + k];
+			angular[k] +=
+			    mass * ((double)x[3 * i + a] * (double)v[3 * i + b] - (double)x[3 * i + b] * (double)v[3 * i + a]) +
+			    inertia * (double)w[3 * i + k];
 		}
 	}
 }
@@ -218,7 +147,7 @@ static void collapsing_cloud_conserves_momentum_and_loses_energy(void)
 	Run run = start(&cloud.desc, 2, 0);
 	double linear[3], angular[3], linear_after[3], angular_after[3];
 	measure_momentum(run, linear, angular);
-	double energy = sand_sim_info(run.sim).kinetic_energy, total = CLOUD_COUNT * run.scene->shapes[0].mass;
+	double energy = sand_sim_info(run.sim).kinetic_energy, total = CLOUD_COUNT * 2600 * run.scene->shapes[0].volume;
 	int64_t contacts = 0;
 	for (int i = 0; i < 20; ++i)
 	{
@@ -233,7 +162,7 @@ static void collapsing_cloud_conserves_momentum_and_loses_energy(void)
 	{
 		// Forces are floats summed in pairs: about 1e-7 of the impulses exchanged, whose scale is total mass * 1 m/s.
 		CHECK_NEAR(linear_after[k], linear[k], 2e-6 * total);
-		// The contact point is shared by both sides only up to half the overlap, so a couple of that size remains.
+		// Lever of a contact about the origin: 0.2 m, rounded as floats.
 		CHECK_NEAR(angular_after[k], angular[k], 2e-6 * total);
 	}
 	CHECK_INT(sand_sim_info(run.sim).lost_count, 0);
@@ -257,6 +186,49 @@ static void every_thread_count_gives_the_same_bits(void)
 		CHECK(hash == expected);
 		stop(run);
 	}
+}
+
+static void every_kernel_gives_the_same_bits(void)
+{
+	static Cloud cloud;
+	// Every pair of laws, with and without the rarely used terms: each is its own loop in the kernel.
+	for (int variant = 0; variant < SAND_NORMAL_COUNT * SAND_SHEAR_COUNT * 2; ++variant)
+	{
+		make_cloud(&cloud, 7);
+		cloud.material.normal = (SandNormal)(variant % SAND_NORMAL_COUNT);
+		cloud.material.shear = (SandShear)(variant / SAND_NORMAL_COUNT % SAND_SHEAR_COUNT);
+		cloud.material.rolling = variant >= SAND_NORMAL_COUNT * SAND_SHEAR_COUNT ? 0.1f : 0;
+		cloud.material.cohesion = variant >= SAND_NORMAL_COUNT * SAND_SHEAR_COUNT ? 0.1f : 0;
+		static const char *const names[2] = {"baseline", NULL};
+		uint64_t hashes[2] = {0};
+		for (int i = 0; i < 2; ++i)
+		{
+			SandError err = {0};
+			Run run = {0};
+			SandSimDesc desc = {.thread_count = 2, .kernel = names[i]};
+			CHECK_STATUS(sand_scene_create(&cloud.desc, &run.scene, &err), SAND_OK, &err);
+			CHECK_STATUS(sand_sim_create(run.scene, &desc, &run.sim, &err), SAND_OK, &err);
+			advance(run, 0.04);
+			CHECK(sand_sim_info(run.sim).contact_count > 50);
+			hashes[i] = sand_sim_hash(run.sim);
+			stop(run);
+		}
+		CHECK(hashes[0] == hashes[1]);
+	}
+}
+
+static void unknown_kernel_is_refused_by_name(void)
+{
+	static Cloud cloud;
+	make_cloud(&cloud, 1);
+	SandError err = {0};
+	SandScene *scene = NULL;
+	SandSim *sim = NULL;
+	CHECK_STATUS(sand_scene_create(&cloud.desc, &scene, &err), SAND_OK, &err);
+	CHECK_STATUS(sand_sim_create(scene, &(SandSimDesc){.kernel = "abacus"}, &sim, &err), SAND_ERROR_ARGUMENT, &err);
+	CHECK_CONTAINS(err.message, "abacus");
+	CHECK(sim == NULL);
+	sand_scene_destroy(scene);
 }
 
 static void translated_cloud_moves_the_same(void)
@@ -333,7 +305,8 @@ static void neighbour_search_finds_what_brute_force_finds(void)
 		{
 			advance(run, 0.013);
 			int64_t found = sand_sim_info(run.sim).contact_count, expected = brute_force_contacts(run, &cloud);
-			// The last forces are at the last drift's places, the read-out's: equal but for grazing pairs within float rounding.
+			// The last forces are at the last drift's places, the read-out's: equal but for grazing pairs within float
+			// rounding.
 			CHECK_NEAR(found, expected, 1);
 			CHECK(i == 0 || expected > 20);
 		}
@@ -391,21 +364,413 @@ static void lost_grain_is_counted_not_fatal(void)
 	stop(run);
 }
 
-static void overlapping_start_that_blows_up_is_reported_with_the_grain(void)
+static void overlapping_start_is_refused_with_both_grains(void)
 {
-	// Two grains nearly on the same spot, stiff contact, long step.
+	const float places[9] = {5, 0, 0, 0, 0, 0, 0.003f, 0, 0};
+	SandSceneDesc desc = {.shapes = &ball, .shape_count = 1, .grain_positions = places, .grain_count = 3};
+	SandError err = {0};
+	SandScene *scene = NULL;
+	SandSim *sim = NULL;
+	CHECK_STATUS(sand_scene_create(&desc, &scene, &err), SAND_OK, &err);
+	CHECK_STATUS(sand_sim_create(scene, &(SandSimDesc){0}, &sim, &err), SAND_ERROR_ARGUMENT, &err);
+	CHECK_CONTAINS(err.message, "overlap by 0.017 m");
+	CHECK(strstr(err.message, "Grains 1 and 2") != NULL || strstr(err.message, "Grains 2 and 1") != NULL);
+	CHECK(sim == NULL);
+	sand_scene_destroy(scene);
+	const SandObstacle block = {.kind = SAND_OBSTACLE_BOX, .point = {5, 0, 0}, .size = {1, 1, 1}};
+	desc.obstacles = &block;
+	desc.obstacle_count = 1;
+	desc.grain_count = 1;
+	CHECK_STATUS(sand_scene_create(&desc, &scene, &err), SAND_OK, &err);
+	CHECK_STATUS(sand_sim_create(scene, &(SandSimDesc){0}, &sim, &err), SAND_ERROR_ARGUMENT, &err);
+	CHECK_CONTAINS(err.message, "Grain 0 is 1.01 m deep in a collider");
+	sand_scene_destroy(scene);
+}
+
+static void step_that_blows_up_is_reported_with_the_grain(void)
+{
+	// Two grains nearly on the same spot, a stiff contact, a step far too long for it.
 	const float places[9] = {0, 0, 0, 0.0001f, 0, 0, 5, 0, 0};
 	SandSceneDesc desc = {.shapes = &ball, .shape_count = 1, .grain_positions = places, .grain_count = 3};
 	desc.max_speed = 1;
 	desc.max_overlap = 0.01f;
-	Run run = start(&desc, 1, 0.001);
 	SandError err = {0};
+	Run run = {0};
+	SandSimDesc sim_desc = {.thread_count = 1, .step_seconds = 0.001, .is_overlap_allowed = true};
+	CHECK_STATUS(sand_scene_create(&desc, &run.scene, &err), SAND_OK, &err);
+	CHECK_STATUS(sand_sim_create(run.scene, &sim_desc, &run.sim, &err), SAND_OK, &err);
 	CHECK_STATUS(sand_sim_advance(run.sim, 1, NULL, &err), SAND_ERROR_UNSTABLE, &err);
 	CHECK_CONTAINS(err.message, "Grain 0 reached");
 	CHECK_STATUS(sand_sim_advance(run.sim, 1, NULL, &err), SAND_ERROR_UNSTABLE, &err);
 	float x[9];
 	sand_sim_read(run.sim, &(SandSimArrays){.positions = x});
 	CHECK_NEAR(x[6], 5, 1e-5); // the state stays readable
+	stop(run);
+}
+
+typedef struct Soup
+{
+	float places[3 * 160], scales[160];
+	int count;
+} Soup;
+
+// Grains anywhere in a box, some overlapping; sizes within ratio. Compared as the sum over touching pairs of a number
+// made of both ids, which a wrong, missing or doubled pair changes.
+static void random_scenes_have_the_contacts_brute_force_finds(void)
+{
+	static Soup soup;
+	static SandContact contacts[20000];
+	const SandMaterial material = {.normal = SAND_NORMAL_LINEAR, .restitution = 1};
+	int64_t total = 0, wrong = 0;
+	for (uint64_t scene_index = 0; scene_index < 1000; ++scene_index)
+	{
+		double ratio = scene_index % 2 == 0 ? 1 : 10;
+		// Some scenes are long and thin, some flat, most far apart in one axis: empty space must not matter.
+		double box[3] = {0.2, scene_index % 3 == 0 ? 4 : 0.2, scene_index % 5 == 0 ? 30 : 0.2};
+		soup.count = 10 + (int)(150 * sand_random(scene_index, 0));
+		for (int i = 0; i < soup.count; ++i)
+		{
+			for (int k = 0; k < 3; ++k)
+			{
+				double u = sand_random(scene_index, (uint64_t)(10 + 4 * i + k));
+				// A third of the grains in one corner, so that long boxes have contacts too.
+				soup.places[3 * i + k] = (float)((i % 3 == 0 ? 0.2 : box[k]) * u - 0.5 * box[k]);
+			}
+			soup.scales[i] = (float)pow(ratio, sand_random(scene_index, (uint64_t)(13 + 4 * i)));
+		}
+		SandSceneDesc desc = {.materials = &material,
+		                      .material_count = 1,
+		                      .shapes = &ball,
+		                      .shape_count = 1,
+		                      .grain_positions = soup.places,
+		                      .grain_scales = soup.scales,
+		                      .grain_count = soup.count,
+		                      .max_speed = 1};
+		SandError err = {0};
+		Run run = {0};
+		SandSimDesc sim_desc = {.thread_count = 1, .is_overlap_allowed = true};
+		CHECK_STATUS(sand_scene_create(&desc, &run.scene, &err), SAND_OK, &err);
+		CHECK_STATUS(sand_sim_create(run.scene, &sim_desc, &run.sim, &err), SAND_OK, &err);
+		// One vanishing step makes the list.
+		CHECK_STATUS(sand_sim_advance(run.sim, 1e-12, NULL, &err), SAND_OK, &err);
+		int64_t count = sand_sim_contacts(run.sim, contacts, 20000), sum = 0, expected_sum = 0, expected = 0;
+		for (int64_t i = 0; i < count; ++i)
+		{
+			sum += (int64_t)(contacts[i].grain + 1) * (contacts[i].other + 1) * 7919 + contacts[i].grain +
+			       contacts[i].other;
+		}
+		for (int a = 0; a < soup.count; ++a)
+		{
+			for (int b = a + 1; b < soup.count; ++b)
+			{
+				double square = 0, reach = 0.01 * ((double)soup.scales[a] + (double)soup.scales[b]);
+				for (int k = 0; k < 3; ++k)
+				{
+					double d = (double)soup.places[3 * a + k] - (double)soup.places[3 * b + k];
+					square += d * d;
+				}
+				// Grazing pairs within rounding may fall on either side: the seeds have none nearer than 1e-7 of
+				// touching.
+				if (square < reach * reach)
+				{
+					++expected;
+					expected_sum += (int64_t)(a + 1) * (b + 1) * 7919 + a + b;
+				}
+			}
+		}
+		total += expected;
+		if (count != expected || sum != expected_sum)
+		{
+			printf("   scene %d: %d contacts, expected %d\n", (int)scene_index, (int)count, (int)expected);
+			++wrong;
+		}
+		stop(run);
+	}
+	CHECK_INT(wrong, 0);
+	CHECK(total > 50000);
+}
+
+static void contact_records_add_up_to_the_motion(void)
+{
+	// A ball at rest on the floor: one contact, its force is the weight, its point is at the bottom.
+	const float places[6] = {0, 0, 0.01f, 1, 1, 0.01f};
+	const SandObstacle floor_plane = {.axis = {0, 0, 1}};
+	const SandMaterial material = {.shear = SAND_SHEAR_HISTORY};
+	SandSceneDesc desc = {.materials = &material,
+	                      .material_count = 1,
+	                      .shapes = &ball,
+	                      .shape_count = 1,
+	                      .grain_positions = places,
+	                      .grain_count = 2,
+	                      .obstacles = &floor_plane,
+	                      .obstacle_count = 1,
+	                      .max_speed = 1};
+	desc.gravity[2] = -9.81;
+	Run run = start(&desc, 1, 0);
+	advance(run, 1);
+	SandContact contacts[4];
+	CHECK_INT(sand_sim_contacts(run.sim, contacts, 4), 2);
+	CHECK_INT(sand_sim_contacts(run.sim, contacts, 1), 2);
+	double weight = 9.81 * 2600 * run.scene->shapes[0].volume;
+	CHECK_INT(contacts[0].other, -2);
+	CHECK_NEAR(contacts[0].normal_force / weight, 1, 1e-3);
+	CHECK_NEAR(contacts[0].normal[2], 1, 1e-6);
+	CHECK_NEAR(contacts[0].point[2], 0, 1e-6);
+	CHECK_NEAR(contacts[0].shear_force[0], 0, 1e-6 * weight);
+	CHECK(contacts[0].overlap > 0 && contacts[0].overlap < 0.001f);
+	stop(run);
+}
+
+static void closed_dissipative_box_never_gains_energy(void)
+{
+	static Cloud cloud;
+	make_cloud(&cloud, 21);
+	const SandObstacle box = {.kind = SAND_OBSTACLE_BOX, .is_inside = 1, .size = {0.25f, 0.25f, 0.25f}};
+	cloud.desc.obstacles = &box;
+	cloud.desc.obstacle_count = 1;
+	cloud.desc.gravity[2] = -9.81;
+	cloud.desc.max_speed = 4;
+	cloud.desc.grain_count = 100; // many steps, so few grains
+	Run run = start(&cloud.desc, 1, 0);
+	SandSimInfo info = sand_sim_info(run.sim);
+	double energy = info.kinetic_energy + info.potential_energy, scale = info.kinetic_energy, worst = 0;
+	double start_height = info.potential_energy;
+	while (sand_sim_info(run.sim).step_count < 100000)
+	{
+		advance(run, 0.05);
+		info = sand_sim_info(run.sim);
+		double now = info.kinetic_energy + info.potential_energy;
+		worst = fmax(worst, now - energy);
+		energy = now;
+	}
+	scale += start_height - info.potential_energy; // what could have become heat
+	// Elastic energy stored in contacts comes and goes beside the two counted: overlaps of a few percent, 1e-3 of it
+	// all.
+	CHECK(worst < 1e-3 * scale);
+	CHECK(info.kinetic_energy < 1e-4 * scale);
+	CHECK_INT(info.lost_count, 0);
+	stop(run);
+}
+
+static void make_bed(Cloud *cloud, const SandObstacle *box)
+{
+	make_cloud(cloud, 31);
+	cloud->desc.grain_velocities = NULL;
+	cloud->desc.obstacles = box;
+	cloud->desc.obstacle_count = 1;
+	cloud->desc.gravity[2] = -9.81;
+	cloud->desc.max_speed = 2;
+	cloud->desc.sleep_speed = 0.02f;
+}
+
+static const SandObstacle tank = {.kind = SAND_OBSTACLE_BOX, .is_inside = 1, .size = {0.21f, 0.21f, 0.3f}};
+
+static void settled_bed_falls_asleep_and_wakes_when_hit(void)
+{
+	static Cloud cloud;
+	make_bed(&cloud, &tank);
+	Run run = start(&cloud.desc, 2, 0);
+	for (int i = 0; i < 80 && sand_sim_info(run.sim).asleep_count < CLOUD_COUNT; ++i)
+	{
+		advance(run, 0.05);
+	}
+	SandSimInfo info = sand_sim_info(run.sim);
+	CHECK_INT(info.asleep_count, CLOUD_COUNT);
+	CHECK_NEAR(info.kinetic_energy, 0, 0);
+	static float asleep[3 * CLOUD_COUNT], later[3 * CLOUD_COUNT];
+	sand_sim_read(run.sim, &(SandSimArrays){.positions = asleep});
+	advance(run, 0.2);
+	sand_sim_read(run.sim, &(SandSimArrays){.positions = later});
+	CHECK(memcmp(asleep, later, sizeof(asleep)) == 0);
+
+	// One grain is lifted and thrown down, through an edited checkpoint: position, velocity and flags of its record.
+	void *bytes = NULL;
+	size_t byte_count = 0;
+	SandError err = {0};
+	CHECK_STATUS(sand_sim_save(run.sim, &bytes, &byte_count, &err), SAND_OK, &err);
+	double place[3] = {0, 0, 0.25}, velocity[3] = {0, 0, -3};
+	int32_t awake = 0;
+	memcpy((char *)bytes + 64, place, sizeof(place));
+	memcpy((char *)bytes + 64 + 56, velocity, sizeof(velocity));
+	memcpy((char *)bytes + 64 + 104, &awake, sizeof(awake));
+	uint64_t checksum = sand_hash64((char *)bytes + 64, byte_count - 64, run.scene->hash);
+	memcpy((char *)bytes + 56, &checksum, sizeof(checksum));
+	CHECK_STATUS(sand_sim_load(run.sim, bytes, byte_count, &err), SAND_OK, &err);
+	sand_free(bytes);
+	int fewest = CLOUD_COUNT;
+	for (int i = 0; i < 80; ++i)
+	{
+		advance(run, 0.02);
+		int count = sand_sim_info(run.sim).asleep_count;
+		fewest = count < fewest ? count : fewest;
+	}
+	CHECK(fewest < CLOUD_COUNT - 5);                             // the impact woke its neighbours
+	CHECK(fewest > CLOUD_COUNT / 4);                             // but not the whole bed
+	CHECK_INT(sand_sim_info(run.sim).asleep_count, CLOUD_COUNT); // and all rest again
+	sand_sim_read(run.sim, &(SandSimArrays){.positions = later});
+	CHECK(later[2] < 0); // it came down on the bed
+	stop(run);
+}
+
+static void loaded_checkpoint_goes_on_to_the_bit(void)
+{
+	static Cloud cloud;
+	for (int shear = 0; shear < SAND_SHEAR_COUNT; ++shear)
+	{
+		make_bed(&cloud, &tank);
+		cloud.material.shear = (SandShear)shear;
+		SandError err = {0};
+		Run straight = start(&cloud.desc, 2, 0), resumed = start(&cloud.desc, 3, 0);
+		for (int i = 0; i < 8; ++i)
+		{
+			advance(straight, 0.05);
+		}
+		void *bytes = NULL;
+		size_t byte_count = 0;
+		CHECK_STATUS(sand_sim_save(straight.sim, &bytes, &byte_count, &err), SAND_OK, &err);
+		CHECK_STATUS(sand_sim_load(resumed.sim, bytes, byte_count, &err), SAND_OK, &err);
+		CHECK(sand_sim_hash(resumed.sim) == sand_sim_hash(straight.sim));
+		for (int i = 0; i < 8; ++i)
+		{
+			advance(straight, 0.05);
+			advance(resumed, 0.05);
+			CHECK(sand_sim_hash(resumed.sim) == sand_sim_hash(straight.sim));
+		}
+		CHECK_INT(sand_sim_info(resumed.sim).step_count, sand_sim_info(straight.sim).step_count);
+		sand_free(bytes);
+		stop(straight);
+		stop(resumed);
+	}
+}
+
+static void every_saved_field_matters(void)
+{
+	// Byte ranges of one grain's record and of the springs, each changed in turn: the run that follows must differ. A
+	// field that is saved but not restored, or restored but not used, would not show.
+	static const struct
+	{
+		const char *name;
+		size_t offset; // in the record of a grain
+	} fields[] = {{"position", 0},  {"orientation", 24}, {"velocity", 56},
+	              {"momentum", 80}, {"flags", 104},      {"quiet", 108}};
+	enum
+	{
+		HEADER = 64,
+		RECORD = 112,
+		FIELDS = sizeof(fields) / sizeof(fields[0])
+	};
+	static Cloud cloud;
+	make_bed(&cloud, &tank);
+	cloud.material.shear = SAND_SHEAR_HISTORY;
+	SandError err = {0};
+	Run run = start(&cloud.desc, 2, 0);
+	for (int i = 0; i < 12; ++i)
+	{
+		advance(run, 0.05);
+	}
+	void *bytes = NULL;
+	size_t byte_count = 0;
+	CHECK_STATUS(sand_sim_save(run.sim, &bytes, &byte_count, &err), SAND_OK, &err);
+	CHECK(byte_count > HEADER + CLOUD_COUNT * RECORD + 100); // it has springs
+	uint64_t expected = 0;
+	for (int field = -1; field <= (int)FIELDS; ++field)
+	{
+		char *copy = sand_alloc(byte_count, 1);
+		memcpy(copy, bytes, byte_count);
+		for (int grain = 0; grain < CLOUD_COUNT && field >= 0 && field < (int)FIELDS; ++grain)
+		{
+			char *at = copy + HEADER + grain * RECORD + fields[field].offset;
+			if (fields[field].offset >= 104)
+			{
+				int32_t value;
+				memcpy(&value, at, sizeof(value));
+				value = fields[field].offset == 104 ? value ^ SAND_GRAIN_ASLEEP : value + 50;
+				memcpy(at, &value, sizeof(value));
+			}
+			else
+			{
+				double value;
+				memcpy(&value, at, sizeof(value));
+				value += 1e-6;
+				memcpy(at, &value, sizeof(value));
+			}
+		}
+		for (size_t at = HEADER + CLOUD_COUNT * RECORD; field == (int)FIELDS && at < byte_count; at += 20)
+		{
+			memset(copy + at + 8, 0, 12); // the stretch of every spring
+		}
+		uint64_t scene_hash = run.scene->hash, checksum = sand_hash64(copy + HEADER, byte_count - HEADER, scene_hash);
+		memcpy(copy + HEADER - 8, &checksum, sizeof(checksum));
+		CHECK_STATUS(sand_sim_load(run.sim, copy, byte_count, &err), SAND_OK, &err);
+		advance(run, 0.02);
+		static float x[3 * CLOUD_COUNT];
+		sand_sim_read(run.sim, &(SandSimArrays){.positions = x});
+		uint64_t hash = sand_hash64(x, sizeof(x), 0) + (uint64_t)sand_sim_info(run.sim).asleep_count;
+		expected = field < 0 ? hash : expected;
+		if (field >= 0 && !CHECK(hash != expected))
+		{
+			printf("   field %s does not matter\n", field < (int)FIELDS ? fields[field].name : "springs");
+		}
+		sand_free(copy);
+	}
+	sand_free(bytes);
+	stop(run);
+}
+
+static void damaged_checkpoints_are_refused_and_change_nothing(void)
+{
+	static Cloud cloud;
+	make_cloud(&cloud, 1);
+	SandError err = {0};
+	Run run = start(&cloud.desc, 1, 0);
+	void *bytes = NULL;
+	size_t byte_count = 0;
+	advance(run, 0.01);
+	CHECK_STATUS(sand_sim_save(run.sim, &bytes, &byte_count, &err), SAND_OK, &err);
+	advance(run, 0.01);
+	uint64_t before = sand_sim_hash(run.sim);
+	for (size_t cut = 0; cut < byte_count; cut += cut < 200 ? 1 : 997)
+	{
+		char *torn = sand_alloc(cut, 1);
+		memcpy(torn, bytes, cut);
+		CHECK_STATUS(sand_sim_load(run.sim, torn, cut, &err), SAND_ERROR_CACHE, &err);
+		sand_free(torn);
+	}
+	for (size_t at = 0; at < byte_count; at += at < 200 ? 1 : 991)
+	{
+		// Step and list counters and the time are not covered by the checksum and harmless: 32 .. 55.
+		if (at >= 32 && at < 56)
+		{
+			continue;
+		}
+		((char *)bytes)[at] ^= 16;
+		CHECK_STATUS(sand_sim_load(run.sim, bytes, byte_count, &err), SAND_ERROR_CACHE, &err);
+		((char *)bytes)[at] ^= 16;
+	}
+	CHECK(sand_sim_hash(run.sim) == before);
+	cloud.material.friction = 0.1f;
+	Run other = start(&cloud.desc, 1, 0);
+	CHECK_STATUS(sand_sim_load(other.sim, bytes, byte_count, &err), SAND_ERROR_CACHE, &err);
+	CHECK_CONTAINS(err.message, "another scene");
+	sand_free(bytes);
+	stop(run);
+	stop(other);
+}
+
+static void faster_grains_take_shorter_steps(void)
+{
+	// The scene expects 1 m/s; the second grain flies at 10.
+	const float places[6] = {0, 0, 0, 10, 0, 0}, velocities[6] = {0, 0, 0, 10, 0, 0};
+	SandSceneDesc desc = {.shapes = &ball, .shape_count = 1, .grain_positions = places, .grain_velocities = velocities};
+	desc.grain_count = 2;
+	desc.max_speed = 1;
+	Run run = start(&desc, 1, 0);
+	advance(run, 0.01);
+	SandSimInfo info = sand_sim_info(run.sim);
+	double bound = info.step_seconds * pow(0.1, 0.2);
+	CHECK(info.last_step <= bound * 1.0001 && info.last_step <= 0.2 * 0.01 / 10 * 1.0001);
+	CHECK(info.last_step > 0.5 * fmin(bound, 0.2 * 0.01 / 10));
+	CHECK_NEAR(info.largest_speed, 10, 1e-5);
 	stop(run);
 }
 
@@ -458,17 +823,25 @@ static void every_failed_allocation_is_reported_and_leaks_nothing(void)
 void test_sim(void)
 {
 	RUN(free_fall_is_a_parabola);
-	RUN(head_on_impact_returns_the_restitution);
-	RUN(sphere_on_a_plane_bounces_like_a_pair);
-	RUN(sliding_sphere_starts_to_roll_at_five_sevenths);
 	RUN(free_asymmetric_body_keeps_energy_and_angular_momentum);
 	RUN(collapsing_cloud_conserves_momentum_and_loses_energy);
 	RUN(every_thread_count_gives_the_same_bits);
+	RUN(every_kernel_gives_the_same_bits);
+	RUN(unknown_kernel_is_refused_by_name);
 	RUN(translated_cloud_moves_the_same);
 	RUN(neighbour_search_finds_what_brute_force_finds);
 	RUN(wall_of_spheres_holds_falling_grains);
 	RUN(lost_grain_is_counted_not_fatal);
-	RUN(overlapping_start_that_blows_up_is_reported_with_the_grain);
+	RUN(overlapping_start_is_refused_with_both_grains);
+	RUN(step_that_blows_up_is_reported_with_the_grain);
+	RUN(random_scenes_have_the_contacts_brute_force_finds);
+	RUN(contact_records_add_up_to_the_motion);
+	RUN(closed_dissipative_box_never_gains_energy);
+	RUN(settled_bed_falls_asleep_and_wakes_when_hit);
+	RUN(loaded_checkpoint_goes_on_to_the_bit);
+	RUN(every_saved_field_matters);
+	RUN(damaged_checkpoints_are_refused_and_change_nothing);
+	RUN(faster_grains_take_shorter_steps);
 	RUN(raised_flag_cancels_and_bad_times_are_refused);
 	RUN(every_failed_allocation_is_reported_and_leaks_nothing);
 }

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Barchan, sand for Blender: register and unregister, nothing else."""
+
+from . import operators, panels, playback, properties
+
+
+def register():
+    properties.register()
+    operators.register()
+    panels.register()
+    playback.register()
+
+
+def unregister():
+    playback.unregister()
+    panels.unregister()
+    operators.unregister()
+    properties.unregister()

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""export: Blender meshes -> contiguous NumPy arrays. The only reader of bpy meshes.
+
+Comes in: a scene with objects marked Sand and Collider. Goes out: a bake.Job, everything in world space and SI units
+(one Blender unit is one metre). Main thread only. Bad geometry is passed on as it is: the core names what is wrong.
+"""
+
+import numpy as np
+
+from . import bake, properties
+
+
+def objects_of_type(scene, object_type):
+    """Mesh objects of the scene marked with this type, ordered by name so that the order is the same in every session."""
+    found = [ob for ob in scene.objects if ob.type == "MESH" and ob.barchan.type == object_type]
+    return sorted(found, key=lambda ob: ob.name)
+
+
+def read_object(ob, depsgraph):
+    """World-space triangles of one object with its modifiers: bake.Source."""
+    evaluated = ob.evaluated_get(depsgraph)
+    if not evaluated.is_evaluated and len(ob.modifiers) > 0:
+        raise bake.BakeError(
+            f"Object '{ob.name}' is disabled in the viewport, so its modifiers cannot be applied; "
+            "enable it in the Outliner or set its Barchan type to None"
+        )
+    mesh = evaluated.to_mesh()
+    try:
+        vertices = np.empty((len(mesh.vertices), 3), np.float32)
+        mesh.vertices.foreach_get("co", vertices.ravel())
+        mesh.calc_loop_triangles()
+        triangles = np.empty((len(mesh.loop_triangles), 3), np.int32)
+        mesh.loop_triangles.foreach_get("vertices", triangles.ravel())
+    finally:
+        evaluated.to_mesh_clear()
+    matrix = np.array(evaluated.matrix_world, np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):  # non-finite vertices are reported by the core, with their number
+        world = (vertices @ matrix[:3, :3].T + matrix[:3, 3]).astype(np.float32)
+    if np.linalg.det(matrix[:3, :3]) < 0:  # a mirrored object: keep triangles counter-clockwise seen from outside
+        triangles = np.ascontiguousarray(triangles[:, ::-1])
+    return bake.Source(ob.name, world, triangles)
+
+
+def make_job(context):
+    """The whole bake as plain arrays and numbers, read at the first frame. Raises bake.BakeError with the sentence.
+    The scene is on the frame it was on before when this returns or raises."""
+    scene = context.scene
+    settings = scene.barchan
+    sand = objects_of_type(scene, "SAND")
+    if not sand:
+        raise bake.BakeError("There is no sand in this scene; select a closed mesh and press Sand")
+    frame_start, frame_end = properties.frame_range(scene)
+    if frame_end < frame_start:
+        raise bake.BakeError(
+            f"The frame range is reversed: it starts at {frame_start} and ends at {frame_end}; "
+            "set an end that is not before the start"
+        )
+    frame, subframe = scene.frame_current, scene.frame_subframe
+    is_elsewhere = frame != frame_start or subframe != 0.0
+    if is_elsewhere:
+        scene.frame_set(frame_start)
+    try:
+        depsgraph = context.evaluated_depsgraph_get()
+        sand_sources = tuple(read_object(ob, depsgraph) for ob in sand)
+        collider_sources = tuple(read_object(ob, depsgraph) for ob in objects_of_type(scene, "COLLIDER"))
+    finally:
+        if is_elsewhere:
+            scene.frame_set(frame, subframe=subframe)
+    return bake.Job(
+        sand=sand_sources,
+        colliders=collider_sources,
+        folder=properties.cache_folder(scene),
+        frame_start=frame_start,
+        frame_end=frame_end,
+        frame_seconds=scene.render.fps_base / scene.render.fps,
+        gravity=tuple(scene.gravity) if scene.use_gravity else (0.0, 0.0, 0.0),
+        radius=settings.radius,
+        shape=settings.shape,
+        restitution=settings.restitution,
+        friction=settings.friction,
+        density=settings.density,
+        seed=settings.seed,
+        threads=settings.threads,
+    )

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""properties: every setting with unit, range, default and one-sentence tooltip.
+
+Comes in: what the user sets. Goes out: `Object.barchan` and `Scene.barchan`, and the folder they mean.
+"""
+
+import os
+
+import bpy
+from bpy.props import BoolProperty, EnumProperty, FloatProperty, IntProperty, PointerProperty, StringProperty
+
+DEFAULT_FOLDER = "//barchan_cache/"
+
+# Blender 4.5 and later must be told that a path may start with "//"; 4.2 refuses the word.
+PATH_OPTIONS = {"PATH_SUPPORTS_BLEND_RELATIVE"} if bpy.app.version >= (4, 5, 0) else set()
+
+OBJECT_TYPES = (
+    ("NONE", "None", "Barchan leaves this object alone", "X", 0),
+    ("SAND", "Sand", "The closed volume of this mesh is filled with grains; the mesh itself is drawn as wire and not "
+     "rendered", "OUTLINER_DATA_POINTCLOUD", 1),
+    ("COLLIDER", "Collider", "Grains bounce off the surface of this mesh, which stays as it is on the first baked frame "
+     "(moving colliders are not simulated yet)", "MOD_PHYSICS", 2),
+)
+
+GRAIN_SHAPES = (
+    ("TETRAHEDRON", "Tetrahedron", "Four touching spheres: interlocks and heaps like sand"),
+    ("SPHERE", "Sphere", "One sphere: four times as fast, but rolls and heaps flatter than sand"),
+)
+
+DISPLAYS = (
+    ("POINTS", "Points", "Every sphere of every grain as a point: light, and true spheres in Cycles"),
+    ("GRAINS", "Grains", "Every grain as an instanced low-poly mesh: heavier, for close-ups and other exporters"),
+)
+
+
+def _object_type_changed(self, _context):
+    """Sand meshes would hide their own grains: wire and unrendered while they are sand, as before afterwards."""
+    ob = self.id_data
+    if self.type == "SAND" and not self.shown_as:
+        self.shown_as = ob.display_type
+        self.was_rendered = not ob.hide_render
+        ob.display_type = "WIRE"
+        ob.hide_render = True
+    elif self.type != "SAND" and self.shown_as:
+        ob.display_type = self.shown_as
+        ob.hide_render = not self.was_rendered
+        self.shown_as = ""
+
+
+def _range_changed(self, _context):
+    self.use_scene_range = False
+
+
+def _folder_changed(self, _context):
+    from . import playback
+
+    playback.show(self.id_data)
+
+
+def _display_changed(self, _context):
+    from . import playback
+
+    playback.apply_display(self.id_data)
+
+
+class BarchanObject(bpy.types.PropertyGroup):
+    type: EnumProperty(
+        name="Type",
+        description="What this mesh is for the sand",
+        items=OBJECT_TYPES,
+        default="NONE",
+        update=_object_type_changed,
+        options=set(),
+    )
+    shown_as: StringProperty(options={"HIDDEN"}, description="Display type the object had before it became sand")
+    was_rendered: BoolProperty(options={"HIDDEN"}, description="Whether the object was rendered before it became sand")
+
+
+class BarchanScene(bpy.types.PropertyGroup):
+    radius: FloatProperty(
+        name="Sphere Radius",
+        description="Radius of the spheres a grain is made of; half the radius means eight times as many grains",
+        subtype="DISTANCE",
+        unit="LENGTH",
+        default=0.02,
+        min=1e-5,
+        soft_min=0.001,
+        max=100.0,
+        soft_max=0.5,
+        precision=4,
+        step=0.1,
+        options=set(),
+    )
+    shape: EnumProperty(
+        name="Grain Shape",
+        description="The rigid cluster of spheres every grain is made of",
+        items=GRAIN_SHAPES,
+        default="TETRAHEDRON",
+        options=set(),
+    )
+    restitution: FloatProperty(
+        name="Restitution",
+        description="Share of the speed left after a head-on impact of two grains (no unit): low for sand, high for marbles",
+        default=0.5,
+        min=0.05,
+        max=1.0,
+        options=set(),
+    )
+    friction: FloatProperty(
+        name="Friction",
+        description="Coulomb friction coefficient between grains, and between grains and colliders (no unit)",
+        default=0.5,
+        min=0.0,
+        max=10.0,
+        soft_max=1.5,
+        options=set(),
+    )
+    density: FloatProperty(
+        name="Density",
+        description="Density of the grain material in kg/m\u00b3 (quartz is 2600)",
+        default=2600.0,
+        min=1.0,
+        max=30000.0,
+        soft_min=100.0,
+        soft_max=10000.0,
+        precision=0,
+        options=set(),
+    )
+    seed: IntProperty(
+        name="Seed",
+        description="Number that decides where the grains start and how they are turned; the same number gives the same bake",
+        default=0,
+        min=0,
+        options=set(),
+    )
+    use_scene_range: BoolProperty(
+        name="Scene Frame Range",
+        description="Bake the frames of the scene's own range",
+        default=True,
+        options=set(),
+    )
+    frame_start: IntProperty(
+        name="Start",
+        description="First frame to bake: the grains at rest where they were filled in",
+        default=1,
+        min=-99999,
+        max=999999,
+        update=_range_changed,
+        options=set(),
+    )
+    frame_end: IntProperty(
+        name="End",
+        description="Last frame to bake",
+        default=250,
+        min=-99999,
+        max=999999,
+        update=_range_changed,
+        options=set(),
+    )
+    folder: StringProperty(
+        name="Cache Folder",
+        description="Folder of the baked frames; // is the folder of the .blend file",
+        default=DEFAULT_FOLDER,
+        subtype="DIR_PATH",
+        update=_folder_changed,
+        options=PATH_OPTIONS,
+    )
+    display: EnumProperty(
+        name="Display",
+        description="How the grains are drawn and rendered",
+        items=DISPLAYS,
+        default="POINTS",
+        update=_display_changed,
+        options=set(),
+    )
+    threads: IntProperty(
+        name="Threads",
+        description="Processor threads a bake may use; 0 uses all of them, and any number gives the same result",
+        default=0,
+        min=0,
+        max=64,
+        options=set(),
+    )
+    carrier: PointerProperty(
+        name="Sand",
+        type=bpy.types.Object,
+        description="The object that shows the baked grains",
+        options={"HIDDEN"},
+    )
+
+
+def frame_range(scene):
+    """First and last frame to bake, as set; may be reversed."""
+    settings = scene.barchan
+    if settings.use_scene_range:
+        return scene.frame_start, scene.frame_end
+    return settings.frame_start, settings.frame_end
+
+
+def is_folder_temporary(scene):
+    """True when the cache folder is relative to a .blend file that does not exist yet."""
+    path = scene.barchan.folder or DEFAULT_FOLDER
+    return path.startswith("//") and not bpy.data.filepath
+
+
+def cache_folder(scene):
+    """Absolute path of the cache folder; inside Blender's own temporary folder while the file was never saved."""
+    path = scene.barchan.folder or DEFAULT_FOLDER
+    if is_folder_temporary(scene):
+        return os.path.join(bpy.app.tempdir, *[part for part in path[2:].split("/") if part not in ("", "..")])
+    return os.path.normpath(bpy.path.abspath(path))
+
+
+_classes = (BarchanObject, BarchanScene)
+
+
+def register():
+    for cls in _classes:
+        bpy.utils.register_class(cls)
+    bpy.types.Object.barchan = PointerProperty(type=BarchanObject)
+    bpy.types.Scene.barchan = PointerProperty(type=BarchanScene)
+
+
+def unregister():
+    del bpy.types.Scene.barchan
+    del bpy.types.Object.barchan
+    for cls in reversed(_classes):
+        bpy.utils.unregister_class(cls)

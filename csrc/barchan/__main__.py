@@ -1,0 +1,50 @@
+"""The small command line: python -m barchan --version | frames FOLDER
+
+Comes in: arguments. Goes out: text for a person; exit code 1 and one sentence on standard error when something is wrong.
+"""
+
+import argparse
+import os
+import sys
+
+import barchan
+
+
+def ranges(frames):
+    """Ascending frame numbers as text: [1, 2, 3, 7] -> "1..3 7"."""
+    spans = []
+    for frame in frames:
+        if spans and frame == spans[-1][1] + 1:
+            spans[-1][1] = frame
+        else:
+            spans.append([frame, frame])
+    return " ".join(str(first) if first == last else "%d..%d" % (first, last) for first, last in spans)
+
+
+def print_frames(folder):
+    if not os.path.isdir(folder):
+        raise barchan.CacheError("There is no folder '%s': give the cache folder that the Barchan panel shows." % folder)
+    frames, byte_count = barchan.list_frames(folder)
+    if frames:
+        print("%d frames, %d bytes (%.1f MB): %s" % (len(frames), byte_count, byte_count / 1e6, ranges(frames)))
+    else:
+        print("0 frames, 0 bytes")
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(prog="python -m barchan", description="Barchan: sand for Blender, without Blender.")
+    parser.add_argument("--version", action="version", version="barchan " + barchan.__version__)
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    frames = commands.add_parser("frames", help="list the cached frames of a folder and the bytes they take")
+    frames.add_argument("folder", metavar="FOLDER")
+    parsed = parser.parse_args(arguments)
+    try:
+        print_frames(parsed.folder)
+    except (barchan.Error, OSError, ValueError) as error:
+        print("barchan: %s" % error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1106 @@
+// kernel: the inner loops of the CPU engine. Built once per instruction set; SAND_KERNEL is the name of this build.
+// Comes in: a chunk of grains and its pairs. Goes out: moved grains, placed spheres, forces.
+//
+// Contacts are computed eight at a time. A first pass over the pairs tests distances and collects the pairs that touch;
+// a second works through those. Both read whole 16-byte rows of the two spheres, subtract them as rows, and only then
+// turn eight rows into columns: half the shuffles of turning each sphere's record.
+#include "kernel.h"
+
+#include <math.h>
+#include <string.h>
+
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+typedef float f4 __attribute__((vector_size(16)));
+typedef int32_t i4 __attribute__((vector_size(16)));
+typedef float f8 __attribute__((vector_size(32)));
+typedef int32_t i8 __attribute__((vector_size(32)));
+typedef double d4 __attribute__((vector_size(32)));
+typedef int64_t l4 __attribute__((vector_size(32)));
+
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE f4 load_f4(const float *from)
+{
+	f4 v;
+	memcpy(&v, from, sizeof(v));
+	return v;
+}
+
+INLINE i4 load_i4(const int32_t *from)
+{
+	i4 v;
+	memcpy(&v, from, sizeof(v));
+	return v;
+}
+
+INLINE d4 load_d4(const double *from)
+{
+	d4 v;
+	memcpy(&v, from, sizeof(v));
+	return v;
+}
+
+INLINE void store_f4(float *to, f4 v)
+{
+	memcpy(to, &v, sizeof(v));
+}
+
+INLINE void store_i4(int32_t *to, i4 v)
+{
+	memcpy(to, &v, sizeof(v));
+}
+
+INLINE void store_d4(double *to, d4 v)
+{
+	memcpy(to, &v, sizeof(v));
+}
+
+INLINE f8 splat(float v)
+{
+	return (f8){v, v, v, v, v, v, v, v};
+}
+
+INLINE d4 splat_d4(double v)
+{
+	return (d4){v, v, v, v};
+}
+
+INLINE f8 root(f8 v)
+{
+#if defined(__AVX__)
+	return (f8)_mm256_sqrt_ps((__m256)v);
+#elif defined(__SSE2__)
+	f4 low = (f4)_mm_sqrt_ps((__m128)__builtin_shufflevector(v, v, 0, 1, 2, 3));
+	f4 high = (f4)_mm_sqrt_ps((__m128)__builtin_shufflevector(v, v, 4, 5, 6, 7));
+	return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7);
+#else
+	for (int k = 0; k < 8; ++k)
+	{
+		v[k] = sqrtf(v[k]);
+	}
+	return v;
+#endif
+}
+
+INLINE int mask_bits(i8 mask)
+{
+#if defined(__AVX__)
+	return _mm256_movemask_ps((__m256)mask);
+#elif defined(__SSE2__)
+	i4 low = __builtin_shufflevector(mask, mask, 0, 1, 2, 3), high = __builtin_shufflevector(mask, mask, 4, 5, 6, 7);
+	return _mm_movemask_ps((__m128)low) | _mm_movemask_ps((__m128)high) << 4;
+#else
+	int bits = 0;
+	for (int k = 0; k < 8; ++k)
+	{
+		bits |= (mask[k] != 0) << k;
+	}
+	return bits;
+#endif
+}
+
+INLINE f8 choose(i8 mask, f8 yes, f8 no)
+{
+	return (f8)(((i8)yes & mask) | ((i8)no & ~mask));
+}
+
+INLINE d4 choose_d4(l4 mask, d4 yes, d4 no)
+{
+	return (d4)(((l4)yes & mask) | ((l4)no & ~mask));
+}
+
+INLINE f8 largest(f8 a, f8 b)
+{
+	return choose(a > b, a, b);
+}
+
+INLINE f8 join(f4 low, f4 high)
+{
+	return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7);
+}
+
+// Four vectors of two rows each (rows k and k + 4) to four columns of eight, and back: its own inverse.
+INLINE void transpose(f8 v[4])
+{
+	f8 a = __builtin_shufflevector(v[0], v[1], 0, 8, 1, 9, 4, 12, 5, 13);
+	f8 b = __builtin_shufflevector(v[0], v[1], 2, 10, 3, 11, 6, 14, 7, 15);
+	f8 c = __builtin_shufflevector(v[2], v[3], 0, 8, 1, 9, 4, 12, 5, 13);
+	f8 d = __builtin_shufflevector(v[2], v[3], 2, 10, 3, 11, 6, 14, 7, 15);
+	v[0] = __builtin_shufflevector(a, c, 0, 1, 8, 9, 4, 5, 12, 13);
+	v[1] = __builtin_shufflevector(a, c, 2, 3, 10, 11, 6, 7, 14, 15);
+	v[2] = __builtin_shufflevector(b, d, 0, 1, 8, 9, 4, 5, 12, 13);
+	v[3] = __builtin_shufflevector(b, d, 2, 3, 10, 11, 6, 7, 14, 15);
+}
+
+// x, y, z differences as integers and the sum of the radii as float, in one row of four words.
+INLINE f4 difference_row(const SandSphere *a, const SandSphere *b)
+{
+	i4 ra = load_i4(a->x), rb = load_i4(b->x);
+	f4 difference = (f4)(ra - rb), sum = (f4)ra + (f4)rb;
+	return __builtin_shufflevector(difference, sum, 0, 1, 2, 7);
+}
+
+INLINE void difference_columns(const SandSphere *spheres, const SandPair pairs[8], f8 d[4])
+{
+	f4 rows[8];
+	for (int k = 0; k < 8; ++k)
+	{
+		rows[k] = difference_row(&spheres[pairs[k].a], &spheres[pairs[k].b]);
+	}
+	for (int k = 0; k < 4; ++k)
+	{
+		d[k] = join(rows[k], rows[k + 4]);
+	}
+	transpose(d);
+	for (int k = 0; k < 3; ++k)
+	{
+		d[k] = __builtin_convertvector((i8)d[k], f8);
+	}
+}
+
+// Velocity at the sphere centres (lane 3: radius a minus radius b), and radius-weighted spin (lane 3: 1/m_a + 1/m_b).
+INLINE void motion_columns(const SandSphere *spheres, const SandPair pairs[8], f8 velocity[4], f8 spin[4])
+{
+	f4 rows_v[8], rows_w[8];
+	for (int k = 0; k < 8; ++k)
+	{
+		const SandSphere *a = &spheres[pairs[k].a], *b = &spheres[pairs[k].b];
+		f4 wa = load_f4(a->spin), wb = load_f4(b->spin);
+		f4 weighted = wa * a->radius + wb * b->radius, sum = wa + wb;
+		rows_v[k] = load_f4(a->velocity) - load_f4(b->velocity);
+		rows_w[k] = __builtin_shufflevector(weighted, sum, 0, 1, 2, 7);
+	}
+	for (int k = 0; k < 4; ++k)
+	{
+		velocity[k] = join(rows_v[k], rows_v[k + 4]);
+		spin[k] = join(rows_w[k], rows_w[k + 4]);
+	}
+	transpose(velocity);
+	transpose(spin);
+}
+
+// Eight contacts of one law. n from b to a; overlap in m, negative in the gap of a capillary bridge; velocity of a
+// against b at the contact point, m/s; radius = effective radius, m; mass = effective mass, kg.
+typedef struct Contact
+{
+	f8 mass, radius, overlap;
+	f8 n[3], v[3];
+	f8 stretch[4]; // m, tangential spring
+	f8 force[4];   // N on a
+	f8 normal;     // N, repulsion before cohesion
+} Contact;
+
+// Repulsion (Bell 2005 eq. 7), never pulling, and the spring constant of the tangential spring.
+INLINE void normal_force(const SandLaw *law, Contact *c, f8 *shear_spring)
+{
+	f8 zero = {0};
+	f8 approach = c->v[0] * c->n[0] + c->v[1] * c->n[1] + c->v[2] * c->n[2];
+	if (law->normal == SAND_NORMAL_LINEAR)
+	{
+		c->normal = c->mass * (law->spring * c->overlap - law->damping * approach);
+		*shear_spring = c->mass * law->shear_spring;
+	}
+	else
+	{
+		f8 depth = largest(c->overlap, zero), depth_root = root(depth), radius_root = root(c->radius);
+		f8 spring = law->spring * radius_root, damper;
+		if (law->normal == SAND_NORMAL_HERTZ)
+		{
+			damper = law->damping * spring * depth_root;
+		}
+		else if (law->normal == SAND_NORMAL_HERTZ_CONSTANT)
+		{
+			damper = law->damping * root(c->mass * spring * depth_root);
+		}
+		else
+		{
+			damper = law->damping * c->mass;
+		}
+		c->normal = spring * depth * depth_root - damper * approach;
+		*shear_spring = law->shear_spring * radius_root * depth_root;
+	}
+	c->normal = choose(c->overlap > zero, largest(c->normal, zero), zero);
+	for (int k = 0; k < 3; ++k)
+	{
+		c->v[k] = c->v[k] - approach * c->n[k];
+	}
+}
+
+// Force on a. Shear: viscous (Bell 2005 eq. 18) or spring and dashpot, capped by Coulomb's law.
+INLINE void contact_force(const SandLaw *law, float step, Contact *c)
+{
+	f8 zero = {0}, shear_spring;
+	normal_force(law, c, &shear_spring);
+	const f8 *t = c->v;
+	f8 cap = law->friction * c->normal, along = c->normal;
+	if (law->cohesion > 0)
+	{
+		// Pull of the bridge: constant while touching, fading linearly to nothing at its reach.
+		f8 fade = largest(1.0f + c->overlap / (law->cohesion_range * c->radius), zero);
+		along -= law->cohesion * c->radius * choose(fade > splat(1), splat(1), fade);
+	}
+	if (law->shear == SAND_SHEAR_VISCOUS)
+	{
+		// No slip takes the viscous branch, so the division is never used there.
+		f8 slip = root(t[0] * t[0] + t[1] * t[1] + t[2] * t[2]);
+		f8 viscous = c->mass * law->shear_damping;
+		f8 scale = choose(viscous * slip > cap, cap / slip, viscous);
+		for (int k = 0; k < 3; ++k)
+		{
+			c->force[k] = along * c->n[k] - scale * t[k];
+		}
+		return;
+	}
+	// The spring turns with the contact: projected to the new tangent plane, stretched by the slip of this step.
+	f8 out = c->stretch[0] * c->n[0] + c->stretch[1] * c->n[1] + c->stretch[2] * c->n[2];
+	f8 pull[3], square = zero, dashpot = c->mass * law->shear_damping;
+	for (int k = 0; k < 3; ++k)
+	{
+		c->stretch[k] = c->stretch[k] - out * c->n[k] + step * t[k];
+		pull[k] = shear_spring * c->stretch[k] + dashpot * t[k];
+		square += pull[k] * pull[k];
+	}
+	f8 size = root(square);
+	i8 is_sliding = size > cap;
+	f8 scale = choose(is_sliding, cap / size, splat(1));
+	f8 softness = choose(shear_spring > zero, 1.0f / shear_spring, zero);
+	for (int k = 0; k < 3; ++k)
+	{
+		// While sliding the spring keeps the stretch that carries the cap.
+		f8 capped = pull[k] * scale;
+		c->stretch[k] = choose(is_sliding, (capped - dashpot * t[k]) * softness, c->stretch[k]);
+		c->force[k] = along * c->n[k] - capped;
+	}
+}
+
+// Couple against rolling, on a (b gets the opposite): capped viscous in the tangential part of the relative spin.
+INLINE void rolling_couple(const SandLaw *law, const Contact *c, const f8 spin[3], f8 couple[3])
+{
+	f8 about = spin[0] * c->n[0] + spin[1] * c->n[1] + spin[2] * c->n[2], roll[3], square = {0};
+	for (int k = 0; k < 3; ++k)
+	{
+		roll[k] = spin[k] - about * c->n[k];
+		square += roll[k] * roll[k];
+	}
+	f8 speed = root(square), cap = law->rolling * c->radius * c->normal;
+	f8 viscous = law->rolling_damping * c->mass * c->radius * c->radius;
+	f8 scale = choose(viscous * speed > cap, cap / speed, viscous);
+	for (int k = 0; k < 3; ++k)
+	{
+		couple[k] = -(scale * roll[k]);
+	}
+}
+
+// Contact point velocity: centres plus rotation, spin weighted by the levers against n.
+INLINE void contact_velocity(const f8 velocity[4], const f8 spin[4], const f8 n[3], f8 v[3])
+{
+	v[0] = velocity[0] - (spin[1] * n[2] - spin[2] * n[1]);
+	v[1] = velocity[1] - (spin[2] * n[0] - spin[0] * n[2]);
+	v[2] = velocity[2] - (spin[0] * n[1] - spin[1] * n[0]);
+}
+
+INLINE void moment_of(const f8 n[3], const f8 force[3], f8 moment[4])
+{
+	moment[0] = n[1] * force[2] - n[2] * force[1];
+	moment[1] = n[2] * force[0] - n[0] * force[2];
+	moment[2] = n[0] * force[1] - n[1] * force[0];
+}
+
+// Adds +force to a and -force to b; the torque on either centre is -lever * (n x force). Levers ride in the fourth
+// lanes of force and moment.
+INLINE void add_contact(SandSum *sums, int32_t slot_a, int32_t slot_b, f4 force, f4 moment)
+{
+	f4 lever_a = __builtin_shufflevector(force, force, 3, 3, 3, 3);
+	f4 lever_b = __builtin_shufflevector(moment, moment, 3, 3, 3, 3);
+	SandSum *a = &sums[slot_a], *b = &sums[slot_b];
+	store_f4(a->force, load_f4(a->force) + force);
+	store_f4(a->torque, load_f4(a->torque) - lever_a * moment);
+	store_f4(b->force, load_f4(b->force) - force);
+	store_f4(b->torque, load_f4(b->torque) - lever_b * moment);
+}
+
+INLINE int32_t slot_of(const SandChunk *chunk, int32_t sphere)
+{
+	uint32_t local = (uint32_t)(sphere - chunk->first_sphere);
+	return (int32_t)(local < (uint32_t)chunk->sphere_count ? local : (uint32_t)chunk->sphere_count);
+}
+
+// Difference of the spins of eight pairs, rad/s; only rolling resistance needs it.
+INLINE void spin_difference(const SandWork *work, const SandPair pairs[8], f8 spin[4])
+{
+	f4 rows[8];
+	for (int k = 0; k < 8; ++k)
+	{
+		rows[k] = load_f4(work->spheres[pairs[k].a].spin) - load_f4(work->spheres[pairs[k].b].spin);
+	}
+	for (int k = 0; k < 4; ++k)
+	{
+		spin[k] = join(rows[k], rows[k + 4]);
+	}
+	transpose(spin);
+	float per_unit = (float)(1 / work->unit);
+	for (int k = 0; k < 3; ++k)
+	{
+		spin[k] = spin[k] * per_unit;
+	}
+}
+
+INLINE f4 row_of(const f8 v[4], int k)
+{
+	f8 w = v[k & 3];
+	return k < 4 ? __builtin_shufflevector(w, w, 0, 1, 2, 3) : __builtin_shufflevector(w, w, 4, 5, 6, 7);
+}
+
+// Geometry and motion of eight pairs; levers in fixed-point units.
+INLINE void eight_pairs(const SandWork *work, const SandLaw *law, const SandPair pairs[8], Contact *c, f8 levers[2])
+{
+	f8 d[4], velocity[4], spin[4];
+	float unit = (float)work->unit;
+	difference_columns(work->spheres, pairs, d);
+	motion_columns(work->spheres, pairs, velocity, spin);
+	f8 square = d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
+	f8 distance = root(largest(square, splat(1e-30f)));
+	f8 inverse = 1.0f / distance;
+	for (int k = 0; k < 3; ++k)
+	{
+		c->n[k] = d[k] * inverse;
+	}
+	f8 radius_a = 0.5f * (d[3] + velocity[3]), radius_b = 0.5f * (d[3] - velocity[3]);
+	// Both forces act at one point, or their pair would turn the two grains: the levers share the distance.
+	f8 share = distance / d[3];
+	c->overlap = (d[3] - distance) * unit;
+	c->mass = 1.0f / spin[3];
+	if (law->normal != SAND_NORMAL_LINEAR || law->rolling > 0 || law->cohesion > 0)
+	{
+		c->radius = radius_a * radius_b / d[3] * unit;
+	}
+	for (int k = 0; k < 3; ++k)
+	{
+		spin[k] = spin[k] * share;
+	}
+	contact_velocity(velocity, spin, c->n, c->v);
+	levers[0] = radius_a * share;
+	levers[1] = radius_b * share;
+}
+
+// Eight touching pairs; the first `count` are real, the rest repeat the last and are not summed.
+INLINE void eight_contacts(const SandWork *work, const SandLaw *law, const SandChunk *chunk, const int32_t *hits,
+                           int count)
+{
+	SandPair pairs[8];
+	f8 levers[2], moment[4], couple[4] = {{0}};
+	Contact c = {.mass = {0}};
+	for (int k = 0; k < 8; ++k)
+	{
+		pairs[k] = chunk->pairs[hits[k < count ? k : count - 1]];
+	}
+	eight_pairs(work, law, pairs, &c, levers);
+	if (law->shear == SAND_SHEAR_HISTORY)
+	{
+		for (int k = 0; k < 4; ++k)
+		{
+			c.stretch[k] = join(load_f4(chunk->history[hits[k < count ? k : count - 1]].stretch),
+			                    load_f4(chunk->history[hits[k + 4 < count ? k + 4 : count - 1]].stretch));
+		}
+		transpose(c.stretch);
+	}
+	contact_force(law, (float)work->step, &c);
+	moment_of(c.n, c.force, moment);
+	if (law->rolling > 0)
+	{
+		f8 relative[4];
+		spin_difference(work, pairs, relative);
+		rolling_couple(law, &c, relative, couple);
+		transpose(couple);
+	}
+	c.force[3] = levers[0];
+	moment[3] = levers[1];
+	transpose(c.force);
+	transpose(moment);
+	if (law->shear == SAND_SHEAR_HISTORY)
+	{
+		transpose(c.stretch);
+	}
+	f4 per_unit = (f4){1, 1, 1, 0} * (float)(1 / work->unit);
+#pragma GCC unroll 8
+	for (int k = 0; k < count; ++k)
+	{
+		int32_t slot_a = slot_of(chunk, pairs[k].a), slot_b = slot_of(chunk, pairs[k].b);
+		add_contact(chunk->sums, slot_a, slot_b, row_of(c.force, k), row_of(moment, k));
+		if (law->rolling > 0)
+		{
+			SandSum *a = &chunk->sums[slot_a], *b = &chunk->sums[slot_b];
+			f4 turn = row_of(couple, k) * per_unit;
+			store_f4(a->torque, load_f4(a->torque) + turn);
+			store_f4(b->torque, load_f4(b->torque) - turn);
+		}
+		if (law->shear == SAND_SHEAR_HISTORY)
+		{
+			store_f4(chunk->history[hits[k]].stretch, row_of(c.stretch, k));
+		}
+	}
+}
+
+// The pairs of [first, last) that touch, or are within reach of a bridge; their number. A pair out of touch loses its
+// tangential spring.
+INLINE int find_touching(const SandWork *work, const SandLaw *law, const SandChunk *chunk, int first, int last,
+                         int32_t *hits)
+{
+	int hit_count = 0;
+	// The effective radius is at most a quarter of the sum of both.
+	float reach = 1.0f + (law->cohesion > 0 ? 0.25f * law->cohesion_range : 0.0f);
+	for (int i = first; i < last; i += 8)
+	{
+		f8 d[4];
+		// Reading past the section's end stays inside the padded list; the tail mask drops what was read.
+		difference_columns(work->spheres, chunk->pairs + i, d);
+		f8 limit = law->cohesion > 0 ? d[3] * reach : d[3];
+		i8 touching = d[0] * d[0] + d[1] * d[1] + d[2] * d[2] < limit * limit;
+		int real = last - i < 8 ? (1 << (last - i)) - 1 : 255, bits = mask_bits(touching) & real;
+		if (law->shear == SAND_SHEAR_HISTORY)
+		{
+			for (int rest = ~bits & real; rest != 0; rest &= rest - 1)
+			{
+				store_f4(chunk->history[i + __builtin_ctz((unsigned)rest)].stretch, (f4){0});
+			}
+		}
+		for (; bits != 0; bits &= bits - 1)
+		{
+			hits[hit_count++] = i + __builtin_ctz((unsigned)bits);
+		}
+	}
+	return hit_count;
+}
+
+enum
+{
+	BATCH = 256 // pairs per batch: hits stay in the first-level cache
+};
+
+INLINE int64_t section_forces(const SandWork *work, const SandLaw *law, SandChunk *chunk, int first, int last)
+{
+	int64_t contact_count = 0;
+	int32_t hits[BATCH + 8];
+	int kept = 0;
+	for (int i = first; i < last; i += BATCH)
+	{
+		int end = last < i + BATCH ? last : i + BATCH;
+		int count = kept + find_touching(work, law, chunk, i, end, hits + kept), done = 0;
+		contact_count += count - kept;
+		for (; done + 8 <= count; done += 8)
+		{
+			eight_contacts(work, law, chunk, hits + done, 8);
+		}
+		kept = count - done;
+		memmove(hits, hits + done, (size_t)kept * sizeof(hits[0]));
+	}
+	if (kept > 0)
+	{
+		eight_contacts(work, law, chunk, hits, kept);
+	}
+	return contact_count;
+}
+
+// One function per law, with the law's kind as a constant, so that each loop holds only its own arithmetic.
+typedef int64_t SectionForces(const SandWork *work, const SandLaw *law, SandChunk *chunk, int first, int last);
+
+#define SECTION(name, normal_kind, shear_kind, is_plain)                                                               \
+	static int64_t name(const SandWork *work, const SandLaw *given, SandChunk *chunk, int first, int last)             \
+	{                                                                                                                  \
+		SandLaw law = *given;                                                                                          \
+		law.normal = normal_kind;                                                                                      \
+		law.shear = shear_kind;                                                                                        \
+		law.rolling = is_plain ? 0 : law.rolling;                                                                      \
+		law.cohesion = is_plain ? 0 : law.cohesion;                                                                    \
+		return section_forces(work, &law, chunk, first, last);                                                         \
+	}
+
+SECTION(hertz_viscous, SAND_NORMAL_HERTZ, SAND_SHEAR_VISCOUS, true)
+SECTION(hertz_history, SAND_NORMAL_HERTZ, SAND_SHEAR_HISTORY, true)
+SECTION(hertz_viscous_sticky, SAND_NORMAL_HERTZ, SAND_SHEAR_VISCOUS, false)
+SECTION(hertz_history_sticky, SAND_NORMAL_HERTZ, SAND_SHEAR_HISTORY, false)
+SECTION(constant_viscous, SAND_NORMAL_HERTZ_CONSTANT, SAND_SHEAR_VISCOUS, false)
+SECTION(constant_history, SAND_NORMAL_HERTZ_CONSTANT, SAND_SHEAR_HISTORY, false)
+SECTION(damper_viscous, SAND_NORMAL_HERTZ_DAMPER, SAND_SHEAR_VISCOUS, false)
+SECTION(damper_history, SAND_NORMAL_HERTZ_DAMPER, SAND_SHEAR_HISTORY, false)
+SECTION(linear_viscous, SAND_NORMAL_LINEAR, SAND_SHEAR_VISCOUS, true)
+SECTION(linear_history, SAND_NORMAL_LINEAR, SAND_SHEAR_HISTORY, true)
+SECTION(linear_viscous_sticky, SAND_NORMAL_LINEAR, SAND_SHEAR_VISCOUS, false)
+SECTION(linear_history_sticky, SAND_NORMAL_LINEAR, SAND_SHEAR_HISTORY, false)
+
+static SectionForces *section_function(const SandLaw *law)
+{
+	static SectionForces *const functions[SAND_NORMAL_COUNT][SAND_SHEAR_COUNT][2] = {
+	    [SAND_NORMAL_HERTZ] = {{hertz_viscous, hertz_viscous_sticky}, {hertz_history, hertz_history_sticky}},
+	    [SAND_NORMAL_HERTZ_CONSTANT] = {{constant_viscous, constant_viscous}, {constant_history, constant_history}},
+	    [SAND_NORMAL_HERTZ_DAMPER] = {{damper_viscous, damper_viscous}, {damper_history, damper_history}},
+	    [SAND_NORMAL_LINEAR] = {{linear_viscous, linear_viscous_sticky}, {linear_history, linear_history_sticky}},
+	};
+	return functions[law->normal][law->shear][law->rolling > 0 || law->cohesion > 0];
+}
+
+// Contact of an obstacle pair, in all eight lanes alike; the law, or NULL when they do not touch. lever in units.
+static const SandLaw *obstacle_contact(const SandWork *work, const SandChunk *chunk, int i, Contact *c, float *lever)
+{
+	SandPair pair = chunk->obstacle_pairs[i];
+	const SandSphere *s = &work->spheres[pair.a];
+	const SandObstacle *obstacle = &work->obstacles[pair.b / SAND_SLOT_COUNT];
+	int32_t material = work->grains[s->grain].material;
+	const SandLaw *law = &work->laws[work->law_of[material * work->material_count + obstacle->material]];
+	double p[3], radius = (double)s->radius * work->unit;
+	for (int k = 0; k < 3; ++k)
+	{
+		p[k] = (double)s->x[k] * work->unit + work->origin[k];
+	}
+	SandTouch touches[SAND_TOUCH_LIMIT];
+	int slots[SAND_TOUCH_LIMIT], found = -1;
+	double bridge = law->cohesion > 0 ? (double)law->cohesion_range * radius : 0;
+	int count = sand_obstacle_touch(obstacle, p, radius + bridge, touches, slots);
+	for (int k = 0; k < count; ++k)
+	{
+		found = slots[k] == pair.b % SAND_SLOT_COUNT ? k : found;
+	}
+	if (found < 0)
+	{
+		return NULL;
+	}
+	*lever = (float)(touches[found].distance / work->unit);
+	c->mass = splat(1.0f / s->inverse_mass);
+	c->radius = splat((float)radius);
+	c->overlap = splat((float)(radius - touches[found].distance));
+	f8 velocity[4], weighted[4];
+	for (int k = 0; k < 3; ++k)
+	{
+		c->n[k] = splat((float)touches[found].normal[k]);
+		velocity[k] = splat(s->velocity[k]);
+		weighted[k] = splat(s->spin[k] * *lever);
+		c->stretch[k] = splat(law->shear == SAND_SHEAR_HISTORY ? chunk->obstacle_history[i].stretch[k] : 0.0f);
+	}
+	contact_velocity(velocity, weighted, c->n, c->v);
+	return law;
+}
+
+// Contacts with closed-form surfaces. They are few, so each is computed alone.
+static void obstacle_forces(const SandWork *work, SandChunk *chunk)
+{
+	for (int i = 0; i < chunk->obstacle_pair_count; ++i)
+	{
+		Contact c = {.mass = {0}};
+		float lever;
+		const SandLaw *law = obstacle_contact(work, chunk, i, &c, &lever);
+		if (law == NULL)
+		{
+			if (chunk->obstacle_history != NULL)
+			{
+				memset(&chunk->obstacle_history[i], 0, sizeof(SandHistory));
+			}
+			continue;
+		}
+		const SandSphere *s = &work->spheres[chunk->obstacle_pairs[i].a];
+		f8 spin[3], moment[4], couple[3] = {{0}};
+		contact_force(law, (float)work->step, &c);
+		moment_of(c.n, c.force, moment);
+		if (law->rolling > 0)
+		{
+			for (int k = 0; k < 3; ++k)
+			{
+				spin[k] = splat((float)((double)s->spin[k] / work->unit));
+			}
+			rolling_couple(law, &c, spin, couple);
+		}
+		SandSum *sum = &chunk->sums[slot_of(chunk, chunk->obstacle_pairs[i].a)];
+		for (int k = 0; k < 3; ++k)
+		{
+			sum->force[k] += c.force[k][0];
+			sum->torque[k] += couple[k][0] * (float)(1 / work->unit) - lever * moment[k][0];
+			if (law->shear == SAND_SHEAR_HISTORY)
+			{
+				chunk->obstacle_history[i].stretch[k] = c.stretch[k][0];
+			}
+		}
+		chunk->contact_count += 2;
+	}
+}
+
+static bool is_touching(const SandWork *work, const SandLaw *law, SandPair pair)
+{
+	const SandSphere *a = &work->spheres[pair.a], *b = &work->spheres[pair.b];
+	float square = 0,
+	      reach = (a->radius + b->radius) * (1.0f + (law->cohesion > 0 ? 0.25f * law->cohesion_range : 0.0f));
+	for (int k = 0; k < 3; ++k)
+	{
+		float d = (float)(a->x[k] - b->x[k]);
+		square += d * d;
+	}
+	return square < reach * reach;
+}
+
+static void write_contact(const SandWork *work, const SandSphere *s, float lever, const Contact *c, SandContact *out)
+{
+	float along = 0;
+	for (int k = 0; k < 3; ++k)
+	{
+		out->normal[k] = c->n[k][0];
+		along += c->force[k][0] * c->n[k][0];
+		out->point[k] = (float)(((double)s->x[k] - (double)(lever * c->n[k][0])) * work->unit + work->origin[k]);
+	}
+	for (int k = 0; k < 3; ++k)
+	{
+		out->shear_force[k] = c->force[k][0] - along * c->n[k][0];
+	}
+	out->normal_force = along;
+	out->overlap = c->overlap[0];
+}
+
+static int64_t contacts(const SandWork *work, const SandChunk *chunk, SandContact *out, int64_t capacity)
+{
+	int64_t count = 0;
+	for (int i = 0; i < chunk->section_count; ++i)
+	{
+		const SandSection *section = &chunk->sections[i];
+		const SandLaw *law = &work->laws[section->law];
+		for (int k = section->first; k < section->first + section->count; ++k)
+		{
+			SandPair pair = chunk->pairs[k], pairs[8];
+			if (slot_of(chunk, pair.a) == chunk->sphere_count || !is_touching(work, law, pair))
+			{
+				continue;
+			}
+			if (count < capacity)
+			{
+				Contact c = {.mass = {0}};
+				f8 levers[2];
+				for (int lane = 0; lane < 8; ++lane)
+				{
+					pairs[lane] = pair;
+				}
+				eight_pairs(work, law, pairs, &c, levers);
+				for (int axis = 0; axis < 3 && law->shear == SAND_SHEAR_HISTORY; ++axis)
+				{
+					c.stretch[axis] = splat(chunk->history[k].stretch[axis]);
+				}
+				contact_force(law, 0, &c);
+				int32_t other = work->spheres[pair.b].grain;
+				out[count].grain = work->grains[work->spheres[pair.a].grain].id;
+				out[count].other = other < 0 ? -1 : work->grains[other].id;
+				write_contact(work, &work->spheres[pair.a], levers[0][0], &c, &out[count]);
+			}
+			++count;
+		}
+	}
+	for (int i = 0; i < chunk->obstacle_pair_count; ++i)
+	{
+		Contact c = {.mass = {0}};
+		float lever;
+		const SandLaw *law = obstacle_contact(work, chunk, i, &c, &lever);
+		if (law != NULL && count < capacity)
+		{
+			const SandSphere *s = &work->spheres[chunk->obstacle_pairs[i].a];
+			contact_force(law, 0, &c);
+			out[count].grain = work->grains[s->grain].id;
+			out[count].other = -2 - chunk->obstacle_pairs[i].b / SAND_SLOT_COUNT;
+			write_contact(work, s, lever, &c, &out[count]);
+		}
+		count += law != NULL;
+	}
+	return count;
+}
+
+// Sleeping grains of this chunk that something awake and fast touches.
+static void watch_sleepers(const SandWork *work, SandChunk *chunk)
+{
+	for (int i = 0; i < chunk->watch_count; ++i)
+	{
+		const SandSphere *a = &work->spheres[chunk->watch_pairs[i].a], *b = &work->spheres[chunk->watch_pairs[i].b];
+		float dx = (float)(a->x[0] - b->x[0]), dy = (float)(a->x[1] - b->x[1]), dz = (float)(a->x[2] - b->x[2]);
+		float reach = a->radius + b->radius;
+		float speed =
+		    b->velocity[0] * b->velocity[0] + b->velocity[1] * b->velocity[1] + b->velocity[2] * b->velocity[2];
+		if (dx * dx + dy * dy + dz * dz < reach * reach && speed > work->wake_speed_square)
+		{
+			work->grains[a->grain].flags |= SAND_GRAIN_WAKING;
+			chunk->needs_list = 1;
+		}
+	}
+}
+
+INLINE d4 cross(d4 a, d4 b)
+{
+	d4 a1 = __builtin_shufflevector(a, a, 1, 2, 0, 3), b1 = __builtin_shufflevector(b, b, 1, 2, 0, 3);
+	d4 c = a * b1 - a1 * b;
+	return __builtin_shufflevector(c, c, 1, 2, 0, 3);
+}
+
+// Sphere sums to the force and torque of their grain. Levers come from the fixed-point positions the contacts saw.
+INLINE void gather(const SandWork *work, SandChunk *chunk)
+{
+	for (int i = chunk->first_grain; i < chunk->first_grain + chunk->grain_count; ++i)
+	{
+		SandGrain *grain = &work->grains[i];
+		int count = work->shapes[grain->shape].sphere_count;
+		const SandSum *sums = chunk->sums + (grain->first_sphere - chunk->first_sphere);
+		d4 force = {0}, torque = {0};
+		i4 centre = load_i4(grain->x);
+		d4 unit = splat_d4(work->unit);
+		for (int k = 0; k < count; ++k)
+		{
+			d4 f = __builtin_convertvector(load_f4(sums[k].force), d4);
+			d4 t = __builtin_convertvector(load_f4(sums[k].torque), d4);
+			force += f;
+			torque += t;
+			if (count > 1)
+			{
+				i4 lever = load_i4(work->spheres[grain->first_sphere + k].x) - centre;
+				torque += cross(__builtin_convertvector(lever, d4), f);
+			}
+		}
+		store_d4(grain->force, __builtin_shufflevector(force, (d4){0}, 0, 1, 2, 4));
+		torque *= unit;
+		store_d4(grain->torque, __builtin_shufflevector(torque, (d4){0}, 0, 1, 2, 4));
+	}
+}
+
+static void forces(const SandWork *work, SandChunk *chunk)
+{
+	chunk->contact_count = 0;
+	watch_sleepers(work, chunk);
+	if (chunk->awake_count == 0)
+	{
+		return;
+	}
+	memset(chunk->sums, 0, ((size_t)chunk->sphere_count + 1) * sizeof(SandSum));
+	for (int i = 0; i < chunk->section_count; ++i)
+	{
+		const SandSection *section = &chunk->sections[i];
+		const SandLaw *law = &work->laws[section->law];
+		int64_t count = section_function(law)(work, law, chunk, section->first, section->first + section->count);
+		chunk->contact_count += section->is_inner ? 2 * count : count;
+	}
+	obstacle_forces(work, chunk);
+	gather(work, chunk);
+}
+
+// Acceleration that does not come from contacts: gravity, wind, regions.
+INLINE d4 field_at(const SandWork *work, const SandGrain *grain, d4 gravity)
+{
+	d4 a = gravity, v = load_d4(grain->velocity), p = load_d4(grain->position);
+	if (work->drag > 0)
+	{
+		a += ((d4){work->wind[0], work->wind[1], work->wind[2], 0} - v) * work->drag;
+	}
+	for (int i = 0; i < work->region_count; ++i)
+	{
+		const SandForceRegion *region = &work->regions[i];
+		bool is_inside = true;
+		for (int k = 0; k < 3; ++k)
+		{
+			is_inside = is_inside && p[k] >= (double)region->min[k] && p[k] <= (double)region->max[k];
+		}
+		if (is_inside)
+		{
+			a += (d4){region->acceleration[0], region->acceleration[1], region->acceleration[2], 0};
+		}
+	}
+	return a;
+}
+
+INLINE void half_kick(const SandWork *work, SandGrain *grain, d4 gravity)
+{
+	d4 half = splat_d4(0.5 * work->step);
+	d4 field = work->drag > 0 || work->region_count > 0 ? field_at(work, grain, gravity) : gravity;
+	store_d4(grain->velocity, load_d4(grain->velocity) + half * (load_d4(grain->force) * grain->inverse_mass + field));
+	store_d4(grain->momentum, load_d4(grain->momentum) + half * load_d4(grain->torque));
+}
+
+// Columns of the rotation matrix of q: where the principal axes point.
+INLINE void columns_of(d4 q, d4 c[3])
+{
+	// 1 - 2(yy + zz), 2(xy + wz), 2(xz - wy) and so on, a column at a time.
+	d4 twice = q + q;
+	d4 x = __builtin_shufflevector(twice, twice, 1, 1, 1, 1), y = __builtin_shufflevector(twice, twice, 2, 2, 2, 2);
+	d4 z = __builtin_shufflevector(twice, twice, 3, 3, 3, 3);
+	d4 yxw = __builtin_shufflevector(q, q, 2, 1, 0, 0), zwx = __builtin_shufflevector(q, q, 3, 0, 1, 0);
+	d4 wzy = __builtin_shufflevector(q, q, 0, 3, 2, 0);
+	c[0] = (d4){1, 0, 0, 0} + y * (yxw * (d4){-1, 1, -1, 0}) + z * (zwx * (d4){-1, 1, 1, 0});
+	c[1] = (d4){0, 1, 0, 0} + x * (yxw * (d4){1, -1, 1, 0}) + z * (wzy * (d4){-1, -1, 1, 0});
+	c[2] = (d4){0, 0, 1, 0} + x * (zwx * (d4){1, -1, -1, 0}) + y * (wzy * (d4){1, 1, -1, 0});
+}
+
+// The fourth lanes are zero.
+INLINE double dot(d4 a, d4 b)
+{
+	d4 p = a * b;
+	p += __builtin_shufflevector(p, p, 2, 3, 0, 1);
+	return p[0] + p[1];
+}
+
+// Angular velocity, world axes: R I^-1 R^T L.
+INLINE d4 spin_of(const SandWork *work, const SandGrain *grain, d4 q, d4 momentum)
+{
+	if (grain->inverse_inertia > 0)
+	{
+		return momentum * grain->inverse_inertia;
+	}
+	d4 c[3], spin = {0};
+	double scale = (double)grain->scale * (double)grain->scale / grain->inverse_mass;
+	columns_of(q, c);
+	for (int k = 0; k < 3; ++k)
+	{
+		spin += c[k] * (dot(c[k], momentum) / (work->shapes[grain->shape].inertia[k] * scale));
+	}
+	return spin;
+}
+
+// q turned by a constant spin for dt. Series of the half angle a to a^6: below 1e-10 for a quarter radian a step;
+// faster spins are split. No library sine, so that every machine gives the same bits.
+INLINE d4 turn(d4 q, d4 spin, double dt)
+{
+	d4 half = spin * (0.5 * dt);
+	double square = dot(half, half);
+	double s = 1 - square * (1.0 / 6) * (1 - square * (1.0 / 20) * (1 - square * (1.0 / 42)));
+	double c = 1 - square * 0.5 * (1 - square * (1.0 / 12) * (1 - square * (1.0 / 30)));
+	half *= s;
+	d4 x = __builtin_shufflevector(half, half, 0, 0, 0, 0), y = __builtin_shufflevector(half, half, 1, 1, 1, 1);
+	d4 z = __builtin_shufflevector(half, half, 2, 2, 2, 2);
+	d4 qx = __builtin_shufflevector(q, q, 1, 0, 3, 2), qy = __builtin_shufflevector(q, q, 2, 3, 0, 1);
+	d4 qz = __builtin_shufflevector(q, q, 3, 2, 1, 0);
+	const d4 sx = {-1, 1, -1, 1}, sy = {-1, 1, 1, -1}, sz = {-1, -1, 1, 1};
+	d4 r = (q * c + qx * (sx * x)) + (qy * (sy * y) + qz * (sz * z));
+	d4 p = r * r;
+	p += __builtin_shufflevector(p, p, 2, 3, 0, 1);
+	p += __builtin_shufflevector(p, p, 1, 0, 3, 2);
+	// One Newton step of 1/sqrt from 1: the length is already 1 within rounding, and this keeps it so for ever.
+	return r * (1.5 - 0.5 * p);
+}
+
+INLINE d4 turn_safely(d4 q, d4 spin, double dt)
+{
+	double square = dot(spin, spin) * dt * dt;
+	if (square < 0.25)
+	{
+		return turn(q, spin, dt);
+	}
+	// Beyond 1e6 rad a step the grain is failing anyway.
+	int parts = square < 1e12 ? (int)(2 * sqrt(square)) + 1 : 1;
+	for (int i = 0; i < parts; ++i)
+	{
+		q = turn(q, spin, dt / parts);
+	}
+	return q;
+}
+
+INLINE i4 to_fixed(d4 steps)
+{
+	// A lost or failing grain may be anywhere; it keeps a legal place until it is reported. NaN becomes the upper
+	// bound.
+	d4 high = splat_d4(1073741823.0), low = -high;
+	steps = choose_d4(steps < high, steps, high);
+	steps = choose_d4(steps > low, steps, low);
+	// Adding 1.5 * 2^52 rounds to the nearest integer, ties to even, on every machine.
+	d4 magic = splat_d4(6755399441055744.0);
+	return __builtin_convertvector((steps + magic) - magic, i4);
+}
+
+INLINE void place_grain(const SandWork *work, SandGrain *grain, d4 inverse_unit, d4 origin)
+{
+	const SandShape *shape = &work->shapes[grain->shape];
+	d4 position = (load_d4(grain->position) - origin) * inverse_unit;
+	d4 velocity = load_d4(grain->velocity), q = load_d4(grain->orientation);
+	d4 spin = spin_of(work, grain, q, load_d4(grain->momentum));
+	f4 spin_row = __builtin_convertvector(spin * work->unit, f4);
+	store_i4(grain->x, to_fixed(position));
+	SandSphere *sphere = work->spheres + grain->first_sphere;
+	f4 inverse_mass = {0, 0, 0, (float)grain->inverse_mass};
+	spin_row = __builtin_shufflevector(spin_row, inverse_mass, 0, 1, 2, 7);
+	d4 c[3] = {{0}}, m[3] = {{0}};
+	if (shape->sphere_count > 1)
+	{
+		columns_of(q, c);
+		for (int k = 0; k < 3; ++k)
+		{
+			c[k] = c[k] * (double)grain->scale;
+			m[k] = cross(spin, c[k]);
+			c[k] = c[k] * inverse_unit;
+		}
+	}
+	for (int i = 0; i < shape->sphere_count; ++i, ++sphere)
+	{
+		d4 p = position, v = velocity;
+		if (shape->sphere_count > 1)
+		{
+			const float *o = shape->offsets + 3 * i;
+			p = position + c[0] * (double)o[0] + c[1] * (double)o[1] + c[2] * (double)o[2];
+			v = velocity + m[0] * (double)o[0] + m[1] * (double)o[1] + m[2] * (double)o[2];
+		}
+		float radius = sphere->radius;
+		f4 radius_row = {0, 0, 0, radius};
+		store_f4(sphere->velocity, __builtin_shufflevector(__builtin_convertvector(v, f4), radius_row, 0, 1, 2, 7));
+		store_i4(sphere->x, (i4)__builtin_shufflevector((f4)to_fixed(p), radius_row, 0, 1, 2, 7));
+		store_f4(sphere->spin, spin_row);
+	}
+}
+
+INLINE bool is_far(const SandWork *work, const SandGrain *grain)
+{
+	const SandSphere *sphere = work->spheres + grain->first_sphere;
+	int count = work->shapes[grain->shape].sphere_count;
+	float limit = work->listed_limit * work->listed_limit, farthest = 0;
+	for (int i = 0; i < count; ++i)
+	{
+		f4 d = __builtin_convertvector(load_i4(sphere[i].x) - load_i4(sphere[i].x_listed), f4);
+		d *= d;
+		float square = d[0] + d[1] + d[2];
+		farthest = square > farthest ? square : farthest;
+	}
+	return farthest > limit;
+}
+
+static void drift(const SandWork *work, SandChunk *chunk)
+{
+	chunk->fastest_square = 0;
+	if (chunk->awake_count == 0)
+	{
+		return;
+	}
+	d4 gravity = {work->gravity[0], work->gravity[1], work->gravity[2], 0};
+	d4 inverse_unit = splat_d4(1 / work->unit), origin = {work->origin[0], work->origin[1], work->origin[2], 0};
+	d4 domain_min = {work->domain_min[0], work->domain_min[1], work->domain_min[2], 0};
+	d4 domain_max = {work->domain_max[0], work->domain_max[1], work->domain_max[2], 0};
+	double dt = work->step;
+	bool needs_list = false;
+	double fastest = 0;
+	for (int i = chunk->first_grain; i < chunk->first_grain + chunk->grain_count; ++i)
+	{
+		SandGrain *grain = &work->grains[i];
+		if (grain->flags & SAND_GRAIN_STILL)
+		{
+			if (grain->quiet_steps > 0)
+			{
+				// Fell asleep in the last kick, while other tasks were still reading its spheres: they come to rest
+				// now.
+				grain->quiet_steps = 0;
+				--chunk->awake_count;
+				place_grain(work, grain, inverse_unit, origin);
+			}
+			continue;
+		}
+		half_kick(work, grain, gravity);
+		d4 velocity = load_d4(grain->velocity), position = load_d4(grain->position) + velocity * dt;
+		d4 q = load_d4(grain->orientation), momentum = load_d4(grain->momentum);
+		d4 spin = spin_of(work, grain, q, momentum);
+		if (!(grain->inverse_inertia > 0))
+		{
+			// Midpoint rule: the spin of a free asymmetric body changes with its orientation.
+			spin = spin_of(work, grain, turn_safely(q, spin, 0.5 * dt), momentum);
+		}
+		store_d4(grain->position, position);
+		store_d4(grain->orientation, turn_safely(q, spin, dt));
+		double speed_square = dot(velocity, velocity);
+		l4 inside = (position > domain_min) & (position < domain_max);
+		bool is_inside = (inside[0] & inside[1] & inside[2]) != 0;
+		fastest = speed_square > fastest ? speed_square : fastest;
+		// Written so that a NaN fails it.
+		if (!(speed_square < work->speed_limit * work->speed_limit) && grain->id < chunk->bad_grain)
+		{
+			chunk->bad_grain = grain->id;
+			chunk->bad_speed = sqrt(speed_square);
+		}
+		if (!is_inside)
+		{
+			grain->flags |= SAND_GRAIN_LOST;
+			memset(grain->velocity, 0, sizeof(grain->velocity));
+			memset(grain->momentum, 0, sizeof(grain->momentum));
+		}
+		place_grain(work, grain, inverse_unit, origin);
+		needs_list = needs_list || is_far(work, grain);
+	}
+	// A sleeper may have been woken by the last forces: then the list is due as well.
+	chunk->needs_list |= needs_list;
+	chunk->fastest_square = fastest;
+}
+
+// A grain at rest long enough, held by something, stops where it is.
+INLINE void try_to_sleep(const SandWork *work, SandGrain *grain)
+{
+	d4 velocity = load_d4(grain->velocity);
+	d4 spin = spin_of(work, grain, load_d4(grain->orientation), load_d4(grain->momentum));
+	double bound = (double)work->shapes[grain->shape].bound * (double)grain->scale,
+	       limit = work->sleep_speed * work->sleep_speed;
+	d4 force = load_d4(grain->force);
+	bool is_quiet = dot(velocity, velocity) < limit && dot(spin, spin) * bound * bound < limit && dot(force, force) > 0;
+	grain->quiet_steps = is_quiet ? grain->quiet_steps + 1 : 0;
+	if (grain->quiet_steps >= work->sleep_steps)
+	{
+		grain->flags |= SAND_GRAIN_ASLEEP;
+		memset(grain->velocity, 0, sizeof(grain->velocity));
+		memset(grain->momentum, 0, sizeof(grain->momentum));
+	}
+}
+
+static void kick(const SandWork *work, SandChunk *chunk)
+{
+	d4 gravity = {work->gravity[0], work->gravity[1], work->gravity[2], 0};
+	if (chunk->awake_count == 0)
+	{
+		return;
+	}
+	for (int i = chunk->first_grain; i < chunk->first_grain + chunk->grain_count; ++i)
+	{
+		SandGrain *grain = &work->grains[i];
+		if (grain->flags & SAND_GRAIN_STILL)
+		{
+			continue;
+		}
+		half_kick(work, grain, gravity);
+		if (work->sleep_speed > 0)
+		{
+			try_to_sleep(work, grain);
+		}
+	}
+}
+
+static void place(const SandWork *work, SandChunk *chunk)
+{
+	d4 inverse_unit = splat_d4(1 / work->unit), origin = {work->origin[0], work->origin[1], work->origin[2], 0};
+	chunk->fastest_square = 0;
+	for (int i = chunk->first_grain; i < chunk->first_grain + chunk->grain_count; ++i)
+	{
+		d4 velocity = load_d4(work->grains[i].velocity);
+		double speed_square = dot(velocity, velocity);
+		chunk->fastest_square = speed_square > chunk->fastest_square ? speed_square : chunk->fastest_square;
+		place_grain(work, &work->grains[i], inverse_unit, origin);
+	}
+	for (int i = chunk->first_sphere; i < chunk->first_sphere + chunk->sphere_count; ++i)
+	{
+		memcpy(work->spheres[i].x_listed, work->spheres[i].x, sizeof(work->spheres[i].x));
+	}
+}
+
+#define NAME_OF(set) sand_kernel_##set
+#define KERNEL_OF(set) NAME_OF(set)
+#define TEXT_OF(set) #set
+#define KERNEL_TEXT(set) TEXT_OF(set)
+
+extern const SandKernel KERNEL_OF(SAND_KERNEL);
+const SandKernel KERNEL_OF(SAND_KERNEL) = {KERNEL_TEXT(SAND_KERNEL), drift, forces, kick, contacts, place};
+
+// The baseline build, which runs everywhere, also chooses.
+#ifdef SAND_KERNEL_CHOOSES
+#ifdef SAND_HAS_AVX2
+extern const SandKernel sand_kernel_avx2;
+#endif
+
+const SandKernel *sand_kernel_find(const char *name_wanted)
+{
+#ifdef SAND_HAS_AVX2
+	if ((name_wanted == NULL || strcmp(name_wanted, "avx2") == 0) && __builtin_cpu_supports("avx2"))
+	{
+		return &sand_kernel_avx2;
+	}
+#endif
+	return name_wanted == NULL || strcmp(name_wanted, "baseline") == 0 ? &sand_kernel_baseline : NULL;
+}
+#endif

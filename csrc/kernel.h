@@ -1,0 +1,168 @@
+// kernel: the inner loops of the CPU engine: moving the grains of a chunk and summing its contact forces.
+// Comes in: grains, spheres and pairs in sorted order. Goes out: moved grains, placed spheres, forces.
+// kernel.c is compiled once per instruction set; sand_kernel_best picks at run time. Every build of it gives the same
+// bits: only IEEE add, subtract, multiply, divide and square root, in the same order, no contraction.
+#ifndef SAND_KERNEL_H
+#define SAND_KERNEL_H
+
+#include "law.h"
+#include "obstacle.h"
+#include "scene.h"
+
+// 64 bytes, one cache line: all that a contact needs to know of a sphere. Lengths in fixed-point units.
+typedef struct SandSphere
+{
+	int32_t x[3];        // position
+	float radius;        // units
+	float velocity[3];   // m/s, of the sphere's centre
+	float radius_again;  // units: so that one subtraction and one addition give both radii of a pair
+	float spin[3];       // rad/s times metres per unit
+	float inverse_mass;  // 1/kg, of the whole grain; 0 for a wall
+	int32_t x_listed[3]; // position when the neighbour list was made
+	int32_t grain;       // sorted index, -1 for a wall
+} SandSphere;
+_Static_assert(sizeof(SandSphere) == 64, "a sphere is one cache line");
+
+typedef enum SandGrainFlag
+{
+	SAND_GRAIN_LOST = 1,   // left the domain: frozen where it left
+	SAND_GRAIN_ASLEEP = 2, // at rest: not moved, not summed, but still there to be touched
+	SAND_GRAIN_WAKING = 4, // touched by something fast: awake from the next list on
+	SAND_GRAIN_STILL = SAND_GRAIN_LOST | SAND_GRAIN_ASLEEP,
+} SandGrainFlag;
+
+typedef struct SandGrain
+{
+	double position[4];    // m; the fourth lane is zero
+	double orientation[4]; // w x y z, principal axes to world
+	double velocity[4];    // m/s
+	double momentum[4];    // angular, kg m^2/s, world axes: constant in free flight whatever the shape
+	double force[4];       // N, contacts only
+	double torque[4];      // N m, about the centre of mass
+	int32_t x[4];          // position, fixed-point
+	int32_t id;
+	int32_t shape;
+	int32_t first_sphere;
+	int32_t material;
+	int32_t flags;       // SandGrainFlag
+	int32_t quiet_steps; // steps in a row below the sleeping speed
+	float scale;         // size against the shape's
+	int32_t pad;
+	double inverse_mass;    // 1/kg
+	double inverse_inertia; // 1/(kg m^2); 0 when the principal moments differ
+} SandGrain;
+_Static_assert(sizeof(SandGrain) == 256, "grains are whole vectors");
+
+// Sum of contact forces on a sphere: N, and the torque about its centre in N units.
+typedef struct SandSum
+{
+	float force[4];
+	float torque[4];
+} SandSum;
+
+// Two spheres that may touch, in sorted order a < b; walls are last, so always b.
+typedef struct SandPair
+{
+	int32_t a, b;
+} SandPair;
+
+// Tangential spring of a pair, m, with a fourth word that is zero.
+typedef struct SandHistory
+{
+	float stretch[4];
+} SandHistory;
+
+// What a chunk's task works on. Sphere and grain indices are global; sums are the chunk's own, with one more slot at
+// the end for the halves of pairs that belong to somebody else.
+typedef struct SandWork
+{
+	double unit;       // m per fixed-point step
+	double origin[3];  // m, of fixed-point zero
+	double gravity[3]; // m/s^2
+	double step;       // s
+	double domain_min[3], domain_max[3];
+	double speed_limit; // m/s
+	float listed_limit; // units: a sphere farther than this from x_listed asks for a new list
+	const SandShape *shapes;
+	SandGrain *grains;
+	SandSphere *spheres;
+	const SandLaw *laws; // one per unordered pair of materials
+	int law_count;
+	const int32_t *law_of; // material_count squared
+	int material_count;
+	int wall_material;
+	const SandObstacle *obstacles;
+	double drag;    // 1/s: acceleration towards the wind
+	double wind[3]; // m/s
+	const SandForceRegion *regions;
+	int region_count;
+	double sleep_speed;      // m/s; 0 = never
+	int sleep_steps;         // quiet steps before sleep
+	float wake_speed_square; // (m/s)^2
+} SandWork;
+
+// Pairs of one law, inside the chunk or across its border.
+typedef struct SandSection
+{
+	int32_t law;
+	int32_t is_inner;
+	int32_t first, count;
+} SandSection;
+
+typedef struct SandChunk
+{
+	int32_t first_grain, grain_count;
+	int32_t first_sphere, sphere_count;
+	int32_t awake_count; // grains that move
+	SandSum *sums;
+	SandPair *pairs;      // at least one of the two grains is awake
+	SandHistory *history; // one per pair; NULL without history
+	SandSection *sections;
+	int32_t section_count;
+	int32_t pair_count, pair_capacity;
+	SandPair *obstacle_pairs; // a = sphere, b = SAND_SLOT_COUNT * obstacle + slot
+	SandHistory *obstacle_history;
+	int32_t obstacle_pair_count, obstacle_pair_capacity;
+	SandPair *watch_pairs; // a = own sleeping sphere, b = awake sphere
+	int32_t watch_count, watch_capacity;
+	int64_t contact_count; // twice the touching pairs: borders count one on each side
+	double fastest_square; // (m/s)^2, of the last drift
+	int32_t needs_list;
+	int32_t bad_grain; // id of the first non-finite or too fast grain, or INT32_MAX
+	double bad_speed;
+	int32_t is_short; // memory for pairs ran out
+} SandChunk;
+
+/// One contact as it acts now. Grains by id; other = -1 for a wall sphere, -2 - obstacle for a closed-form surface.
+typedef struct SandContact
+{
+	int32_t grain, other;
+	float overlap;        // m; negative in the gap of a bridge
+	float point[3];       // m
+	float normal[3];      // unit, towards grain
+	float normal_force;   // N, positive pushes
+	float shear_force[3]; // N on grain
+} SandContact;
+
+typedef struct SandKernel
+{
+	const char *name;
+	/// Half kick, move, turn, place spheres; finds bad, lost and far-moved grains. Chunks are independent.
+	void (*drift)(const SandWork *work, SandChunk *chunk);
+	/// Contact forces on the chunk's grains. Reads spheres of other chunks, writes only its own sums, history and
+	/// grains.
+	void (*forces)(const SandWork *work, SandChunk *chunk);
+	/// Second half kick; puts grains to sleep.
+	void (*kick)(const SandWork *work, SandChunk *chunk);
+	/// Contacts that chunk owns (a pair across a border belongs to its first sphere), with their forces now, springs
+	/// unchanged. Writes at most capacity, returns how many there are. Slow: one at a time.
+	int64_t (*contacts)(const SandWork *work, const SandChunk *chunk, SandContact *out, int64_t capacity);
+	/// Places the spheres of every grain of the chunk without moving it, and marks them as listed.
+	void (*place)(const SandWork *work, SandChunk *chunk);
+} SandKernel;
+
+/// The fastest kernel this processor runs. name_wanted forces one ("baseline", "avx2") for tests; NULL = best.
+/// NULL when the wanted one does not run here.
+const SandKernel *sand_kernel_find(const char *name_wanted);
+
+#endif

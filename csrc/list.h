@@ -1,0 +1,50 @@
+// list: which spheres may touch in the next steps. Comes in: placed spheres in chunks. Goes out: pairs per chunk.
+// Linear in spheres and independent of empty space: spheres are put into hashed cells, one table per size class, so
+// that large spheres among small ones do not make the small ones' cells large.
+#ifndef SAND_LIST_H
+#define SAND_LIST_H
+
+#include "kernel.h"
+#include "pool.h"
+
+typedef struct SandList SandList;
+
+typedef struct SandListDesc
+{
+	int sphere_count; // of grains
+	int wall_count;   // following them in the sphere array
+	int grain_count;
+	float radius_min, radius_max; // units
+	float skin;                   // units: pairs closer than touching + skin are listed
+	bool has_history;
+	int obstacle_count;
+} SandListDesc;
+
+SandStatus sand_list_create(const SandListDesc *desc, SandList **list_out, SandError *err);
+void sand_list_destroy(SandList *list); // NULL is fine
+
+/// Saves the tangential springs of the chunks' pairs by the spheres' lasting ids. Call before grains are reordered.
+/// sphere_base[id] = lasting id of the first sphere of grain id.
+SandStatus sand_list_save_history(SandList *list, const SandWork *work, const SandChunk *chunks, int chunk_count,
+                                  const int32_t *sphere_base, SandError *err);
+
+/// Makes the chunks' pairs from the spheres' places; restores saved springs. Fails with SAND_ERROR_MEMORY.
+SandStatus sand_list_build(SandList *list, const SandWork *work, SandChunk *chunks, int chunk_count,
+                           const int32_t *sphere_base, SandPool *pool, SandError *err);
+
+/// Tangential springs as they were last saved, for checkpoints: triples of words (low id, other, 3 stretches) in order.
+typedef struct SandSpring
+{
+	int32_t low;      // lasting id of the sphere with the lower one
+	int32_t other;    // lasting id of the other, or -1 - (SAND_SLOT_COUNT * obstacle + slot)
+	float stretch[3]; // m, of low against other
+} SandSpring;
+int64_t sand_list_spring_count(const SandList *list);
+void sand_list_read_springs(const SandList *list, SandSpring *springs_out);
+/// Replaces the saved springs; the next build restores them into its pairs. springs are in ascending order of low.
+SandStatus sand_list_write_springs(SandList *list, const SandSpring *springs, int64_t count, SandError *err);
+
+/// Frees what a chunk holds.
+void sand_list_chunk_free(SandChunk *chunk);
+
+#endif

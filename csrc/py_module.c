@@ -1,0 +1,946 @@
+// py_module: the extension module barchan._core. Comes in: Python calls. Goes out: arrays, exceptions, frames on disk.
+// Holds the module's state, the status -> exception function, conversion of arrays, and the functions that belong to no
+// type. Face: docs/design.md. The GIL is released around everything that takes long or touches a file.
+#define SAND_PY_IMPORTS_ARRAY
+#include "py_module.h"
+
+#include "cache.h"
+#include "io.h"
+#include "sampler.h"
+#include "scene.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#ifndef SAND_VERSION
+#define SAND_VERSION "unknown" // meson.build gives the manifest's version
+#endif
+
+#define BLOCK_NAME "barchan.block"
+#define TEXT(x) #x
+#define TEXT_OF(x) TEXT(x)
+
+// Failures
+
+PyObject *sand_py_raise(const SandPyState *state, const SandError *err)
+{
+	if (err->status <= SAND_OK || err->status >= SAND_STATUS_COUNT)
+	{
+		PyErr_Format(PyExc_SystemError, "barchan raised status %d, which is no failure", (int)err->status);
+		return NULL;
+	}
+	PyObject *class = state->exceptions[err->status];
+	// A path need not be UTF-8 on Linux; what cannot be shown becomes a question mark.
+	PyObject *text = PyUnicode_DecodeUTF8(err->message, (Py_ssize_t)strlen(err->message), "replace");
+	if (text == NULL)
+	{
+		return NULL;
+	}
+	if (err->status == SAND_ERROR_IO)
+	{
+		// OSError(errno, text) makes the subclass of that errno, FileNotFoundError for one.
+		PyObject *exception = PyObject_CallFunction(class, "iO", err->os_error, text);
+		if (exception != NULL)
+		{
+			PyErr_SetObject((PyObject *)Py_TYPE(exception), exception);
+			Py_DECREF(exception);
+		}
+	}
+	else
+	{
+		PyErr_SetObject(class, text);
+	}
+	Py_DECREF(text);
+	return NULL;
+}
+
+static SandPyState *state_of(PyObject *module)
+{
+	return PyModule_GetState(module);
+}
+
+// Arrays in
+
+void sand_py_raise_type(PyObject *object, const char *name, const char *expected)
+{
+	PyObject *type_name = PyType_GetName(Py_TYPE(object));
+	PyErr_Format(PyExc_TypeError, "%s: found %V, expected %s", name, type_name, "another type", expected);
+	Py_XDECREF(type_name);
+}
+
+/// TypeError: the argument is not an array of the kind of numbers that are expected.
+static void raise_kind(PyObject *object, PyArrayObject *array, const char *name, const char *expected)
+{
+	if (PyArray_CheckExact(object))
+	{
+		PyErr_Format(PyExc_TypeError, "%s: found an array of %S, expected %s", name, PyArray_DESCR(array), expected);
+	}
+	else
+	{
+		sand_py_raise_type(object, name, expected);
+	}
+}
+
+static bool is_real(PyArrayObject *array)
+{
+	return PyTypeNum_ISFLOAT(PyArray_TYPE(array)) || PyTypeNum_ISINTEGER(PyArray_TYPE(array));
+}
+
+static bool is_shape(PyArrayObject *array, npy_intp row_count, npy_intp column_count)
+{
+	return PyArray_NDIM(array) == (column_count == 0 ? 1 : 2) &&
+	       (row_count < 0 || PyArray_DIM(array, 0) == row_count) &&
+	       (column_count == 0 || PyArray_DIM(array, 1) == column_count);
+}
+
+/// ValueError with both shapes; an open number of rows is written N.
+static void raise_shape(PyArrayObject *array, const char *name, npy_intp row_count, npy_intp column_count)
+{
+	char rows[32] = "N";
+	if (row_count >= 0)
+	{
+		snprintf(rows, sizeof rows, "%lld", (long long)row_count);
+	}
+	char columns[32] = "";
+	if (column_count > 0)
+	{
+		snprintf(columns, sizeof columns, " %lld", (long long)column_count);
+	}
+	PyObject *shape = PyObject_GetAttrString((PyObject *)array, "shape");
+	if (shape != NULL)
+	{
+		PyErr_Format(PyExc_ValueError, "%s: found shape %S, expected (%s,%s)", name, shape, rows, columns);
+		Py_DECREF(shape);
+	}
+}
+
+/// Takes array; gives a contiguous one of the type, itself when it is that already.
+static PyArrayObject *contiguous(PyArrayObject *array, int type)
+{
+	PyObject *result = PyArray_FROM_OTF((PyObject *)array, type, NPY_ARRAY_IN_ARRAY | NPY_ARRAY_FORCECAST);
+	Py_DECREF(array);
+	return (PyArrayObject *)result;
+}
+
+/// Checks kind and shape, then converts to the floating-point type.
+static PyArrayObject *reals(PyObject *object, int type, const char *name, npy_intp row_count, npy_intp column_count)
+{
+	PyArrayObject *array = (PyArrayObject *)PyArray_FROM_O(object);
+	if (array == NULL)
+	{
+		return NULL;
+	}
+	if (!is_real(array))
+	{
+		raise_kind(object, array, name, type == NPY_FLOAT64 ? "an array of float64" : "an array of float32");
+		Py_DECREF(array);
+		return NULL;
+	}
+	if (!is_shape(array, row_count, column_count))
+	{
+		raise_shape(array, name, row_count, column_count);
+		Py_DECREF(array);
+		return NULL;
+	}
+	return contiguous(array, type);
+}
+
+PyArrayObject *sand_py_floats(PyObject *object, const char *name, npy_intp row_count, npy_intp column_count)
+{
+	return reals(object, NPY_FLOAT32, name, row_count, column_count);
+}
+
+PyArrayObject *sand_py_doubles(PyObject *object, const char *name, npy_intp row_count, npy_intp column_count)
+{
+	return reals(object, NPY_FLOAT64, name, row_count, column_count);
+}
+
+/// -1 with ValueError when an element does not fit into 32 bits: a cast would cut it silently.
+static int check_int32(PyArrayObject *array, const char *name)
+{
+	bool is_unsigned = PyTypeNum_ISUNSIGNED(PyArray_TYPE(array));
+	PyArrayObject *wide =
+	    (PyArrayObject *)PyArray_FROM_OTF((PyObject *)array, is_unsigned ? NPY_UINT64 : NPY_INT64, NPY_ARRAY_IN_ARRAY);
+	if (wide == NULL)
+	{
+		return -1;
+	}
+	const int64_t *values = PyArray_DATA(wide);
+	const uint64_t *unsigned_values = PyArray_DATA(wide);
+	npy_intp count = PyArray_SIZE(wide);
+	npy_intp i = 0;
+	while (i < count &&
+	       (is_unsigned ? unsigned_values[i] <= INT32_MAX : values[i] >= INT32_MIN && values[i] <= INT32_MAX))
+	{
+		++i;
+	}
+	if (i < count && is_unsigned)
+	{
+		PyErr_Format(PyExc_ValueError, "%s: element %zd is %llu, expected at most %d", name, (Py_ssize_t)i,
+		             (unsigned long long)unsigned_values[i], INT32_MAX);
+	}
+	else if (i < count)
+	{
+		PyErr_Format(PyExc_ValueError, "%s: element %zd is %lld, expected %d to %d", name, (Py_ssize_t)i,
+		             (long long)values[i], INT32_MIN, INT32_MAX);
+	}
+	Py_DECREF(wide);
+	return i < count ? -1 : 0;
+}
+
+PyArrayObject *sand_py_ints(PyObject *object, const char *name, npy_intp row_count, npy_intp column_count)
+{
+	PyArrayObject *array = (PyArrayObject *)PyArray_FROM_O(object);
+	if (array == NULL)
+	{
+		return NULL;
+	}
+	int type = PyArray_TYPE(array);
+	bool is_good = false;
+	if (!PyTypeNum_ISINTEGER(type))
+	{
+		raise_kind(object, array, name, "an array of int32");
+	}
+	else if (!is_shape(array, row_count, column_count))
+	{
+		raise_shape(array, name, row_count, column_count);
+	}
+	else
+	{
+		is_good = type == NPY_INT32 || check_int32(array, name) == 0;
+	}
+	if (!is_good)
+	{
+		Py_DECREF(array);
+		return NULL;
+	}
+	return contiguous(array, NPY_INT32);
+}
+
+// Numbers in
+
+/// The object as a Python int; NULL with TypeError.
+static PyObject *whole_number(PyObject *object, const char *name)
+{
+	PyObject *number = PyNumber_Index(object);
+	if (number == NULL && PyErr_ExceptionMatches(PyExc_TypeError))
+	{
+		PyErr_Clear();
+		sand_py_raise_type(object, name, "a whole number");
+	}
+	return number;
+}
+
+int sand_py_uint64(PyObject *object, const char *name, uint64_t *value_out)
+{
+	if (object == NULL)
+	{
+		return 0;
+	}
+	PyObject *number = whole_number(object, name);
+	if (number == NULL)
+	{
+		return -1;
+	}
+	unsigned long long value = PyLong_AsUnsignedLongLong(number);
+	if (value == (unsigned long long)-1 && PyErr_Occurred())
+	{
+		PyErr_Clear();
+		PyErr_Format(PyExc_ValueError, "%s is %S, expected 0 to 2**64 - 1", name, number);
+		Py_DECREF(number);
+		return -1;
+	}
+	Py_DECREF(number);
+	*value_out = value;
+	return 0;
+}
+
+int sand_py_int32(PyObject *object, const char *name, int32_t *value_out)
+{
+	if (object == NULL)
+	{
+		return 0;
+	}
+	PyObject *number = whole_number(object, name);
+	if (number == NULL)
+	{
+		return -1;
+	}
+	int overflow = 0;
+	long long value = PyLong_AsLongLongAndOverflow(number, &overflow);
+	if (overflow != 0 || value < INT32_MIN || value > INT32_MAX)
+	{
+		PyErr_Format(PyExc_ValueError, "%s is %S, expected %d to %d", name, number, INT32_MIN, INT32_MAX);
+		Py_DECREF(number);
+		return -1;
+	}
+	Py_DECREF(number);
+	*value_out = (int32_t)value;
+	return 0;
+}
+
+int sand_py_double(PyObject *object, const char *name, double *value_out)
+{
+	if (object == NULL)
+	{
+		return 0;
+	}
+	double value = PyFloat_AsDouble(object);
+	if (value == -1.0 && PyErr_Occurred())
+	{
+		if (PyErr_ExceptionMatches(PyExc_TypeError))
+		{
+			PyErr_Clear();
+			sand_py_raise_type(object, name, "a number");
+		}
+		else if (PyErr_ExceptionMatches(PyExc_OverflowError))
+		{
+			PyErr_Clear();
+			PyErr_Format(PyExc_ValueError, "%s is a whole number beyond every float", name);
+		}
+		return -1;
+	}
+	*value_out = value;
+	return 0;
+}
+
+int sand_py_float(PyObject *object, const char *name, float *value_out)
+{
+	double value = (double)*value_out;
+	if (sand_py_double(object, name, &value) != 0)
+	{
+		return -1;
+	}
+	// Beyond float32 is infinite for the core, which says what it expects.
+	*value_out = fabs(value) > (double)FLT_MAX ? (float)copysign(INFINITY, value) : (float)value;
+	return 0;
+}
+
+// Arrays out
+
+static void free_block(PyObject *capsule)
+{
+	sand_free(PyCapsule_GetPointer(capsule, BLOCK_NAME));
+}
+
+/// Takes block, frees it on failure. The capsule frees it when the last array on it is gone.
+static PyObject *own_block(void *block)
+{
+	PyObject *owner = PyCapsule_New(block, BLOCK_NAME, free_block);
+	if (owner == NULL)
+	{
+		sand_free(block);
+	}
+	return owner;
+}
+
+/// An array on data inside the owner's block, without a copy. column_count 0: one-dimensional.
+static PyObject *view(PyObject *owner, const void *data, int type, npy_intp row_count, npy_intp column_count)
+{
+	npy_intp shape[2] = {row_count, column_count};
+	PyObject *array = PyArray_SimpleNewFromData(column_count == 0 ? 1 : 2, shape, type, (void *)data);
+	if (array == NULL)
+	{
+		return NULL;
+	}
+	Py_INCREF(owner); // taken by the array, also on failure
+	if (PyArray_SetBaseObject((PyArrayObject *)array, owner) != 0)
+	{
+		Py_DECREF(array);
+		return NULL;
+	}
+	return array;
+}
+
+/// Takes the points.
+static PyObject *points_array(SandPoints *points)
+{
+	npy_intp count = points->count;
+	if (count == 0)
+	{
+		npy_intp shape[2] = {0, 3};
+		sand_points_free(points);
+		return PyArray_SimpleNew(2, shape, NPY_FLOAT32);
+	}
+	PyObject *owner = own_block(points->xyz);
+	if (owner == NULL)
+	{
+		return NULL;
+	}
+	PyObject *array = view(owner, points->xyz, NPY_FLOAT32, count, 3);
+	Py_DECREF(owner);
+	return array;
+}
+
+// Sampler
+
+static PyObject *cover(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = {"mesh", "spacing", "seed", NULL};
+	SandPyState *state = state_of(module);
+	PyObject *mesh_object;
+	PyObject *spacing;
+	PyObject *seed = NULL;
+	SandCoverDesc desc = {0};
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O|O:cover", names, (PyTypeObject *)state->mesh_type, &mesh_object,
+	                                 &spacing, &seed) ||
+	    sand_py_float(spacing, "spacing", &desc.spacing) != 0 || sand_py_uint64(seed, "seed", &desc.seed) != 0)
+	{
+		return NULL;
+	}
+	const SandMesh *mesh = sand_py_mesh(mesh_object);
+	SandPoints points = {0};
+	SandError err = {0};
+	PyThreadState *thread = PyEval_SaveThread();
+	SandStatus status = sand_sampler_cover(mesh, &desc, &points, &err);
+	PyEval_RestoreThread(thread);
+	return status == SAND_OK ? points_array(&points) : sand_py_raise(state, &err);
+}
+
+static PyObject *fill(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = {"mesh", "spacing", "clearance", "jitter", "seed", NULL};
+	SandPyState *state = state_of(module);
+	PyObject *mesh_object;
+	PyObject *spacing;
+	PyObject *clearance = NULL;
+	PyObject *jitter = NULL;
+	PyObject *seed = NULL;
+	SandFillDesc desc = {0};
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O|OOO:fill", names, (PyTypeObject *)state->mesh_type,
+	                                 &mesh_object, &spacing, &clearance, &jitter, &seed) ||
+	    sand_py_float(spacing, "spacing", &desc.spacing) != 0 ||
+	    sand_py_float(clearance, "clearance", &desc.clearance) != 0 ||
+	    sand_py_float(jitter, "jitter", &desc.jitter) != 0 || sand_py_uint64(seed, "seed", &desc.seed) != 0)
+	{
+		return NULL;
+	}
+	const SandMesh *mesh = sand_py_mesh(mesh_object);
+	SandPoints points = {0};
+	SandError err = {0};
+	PyThreadState *thread = PyEval_SaveThread();
+	SandStatus status = sand_sampler_fill(mesh, &desc, &points, &err);
+	PyEval_RestoreThread(thread);
+	return status == SAND_OK ? points_array(&points) : sand_py_raise(state, &err);
+}
+
+static PyObject *tetrahedron(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = {"radius", NULL};
+	PyObject *object;
+	float radius = 0;
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:tetrahedron", names, &object) ||
+	    sand_py_float(object, "radius", &radius) != 0)
+	{
+		return NULL;
+	}
+	if (!(radius > 0) || !isfinite(radius))
+	{
+		SandError err;
+		sand_fail(&err, SAND_ERROR_ARGUMENT, "The radius is %g m, expected a finite number above 0", (double)radius);
+		return sand_py_raise(state_of(module), &err);
+	}
+	npy_intp shape[2] = {4, 3};
+	PyObject *array = PyArray_SimpleNew(2, shape, NPY_FLOAT32);
+	if (array != NULL)
+	{
+		sand_shape_tetrahedron(radius, PyArray_DATA((PyArrayObject *)array));
+	}
+	return array;
+}
+
+// Frames
+
+/// The name of an array from a dict's key. -1 with TypeError or ValueError.
+static int frame_array_name(PyObject *key, char name_out[SAND_CACHE_NAME_BYTES])
+{
+	if (!PyUnicode_Check(key))
+	{
+		PyErr_Format(PyExc_TypeError, "arrays: found the name %R, expected a str", key);
+		return -1;
+	}
+	Py_ssize_t bytes = 0;
+	const char *text = PyUnicode_AsUTF8AndSize(key, &bytes);
+	if (text == NULL)
+	{
+		return -1;
+	}
+	if (bytes < 1 || bytes >= SAND_CACHE_NAME_BYTES || strlen(text) != (size_t)bytes)
+	{
+		PyErr_Format(PyExc_ValueError, "arrays: found the name %R, expected 1 to %d ASCII characters", key,
+		             SAND_CACHE_NAME_BYTES - 1);
+		return -1;
+	}
+	memcpy(name_out, text, (size_t)bytes + 1);
+	return 0;
+}
+
+static void raise_frame_shape(PyArrayObject *array, const char *name)
+{
+	PyObject *shape = PyObject_GetAttrString((PyObject *)array, "shape");
+	if (shape != NULL)
+	{
+		PyErr_Format(PyExc_ValueError, "%s: found shape %S, expected (N,) or (N, 1 to %d)", name, shape,
+		             SAND_CACHE_COMPONENT_LIMIT);
+		Py_DECREF(shape);
+	}
+}
+
+/// One array of a frame, from a dict's item. Appends the array that holds the data to held. -1 with an exception.
+static int add_frame_array(SandCacheFrame *frame, PyObject *key, PyObject *value, PyObject *held)
+{
+	SandCacheArray *array = &frame->arrays[frame->array_count];
+	if (frame_array_name(key, array->name) != 0)
+	{
+		return -1;
+	}
+	PyArrayObject *found = (PyArrayObject *)PyArray_FROM_O(value);
+	if (found == NULL)
+	{
+		return -1;
+	}
+	bool is_int = PyTypeNum_ISINTEGER(PyArray_TYPE(found));
+	bool is_flat = PyArray_NDIM(found) == 1;
+	npy_intp column_count = PyArray_NDIM(found) == 2 ? PyArray_DIM(found, 1) : 0;
+	// Every array after the first must have as many rows.
+	npy_intp row_count = frame->array_count == 0 ? -1 : (npy_intp)frame->count;
+	PyArrayObject *data = NULL;
+	if (!is_real(found))
+	{
+		raise_kind(value, found, array->name, "an array of float32 or int32");
+	}
+	else if (!is_flat && (column_count < 1 || column_count > SAND_CACHE_COMPONENT_LIMIT))
+	{
+		raise_frame_shape(found, array->name);
+	}
+	else
+	{
+		data = is_int ? sand_py_ints((PyObject *)found, array->name, row_count, column_count)
+		              : sand_py_floats((PyObject *)found, array->name, row_count, column_count);
+	}
+	Py_DECREF(found);
+	if (data == NULL)
+	{
+		return -1;
+	}
+	int result = PyList_Append(held, (PyObject *)data);
+	Py_DECREF(data); // the list keeps it
+	if (result != 0)
+	{
+		return -1;
+	}
+	if ((uint64_t)PyArray_DIM(data, 0) > UINT32_MAX)
+	{
+		PyErr_Format(PyExc_ValueError, "%s: found %zd rows, expected at most 2**32 - 1", array->name,
+		             (Py_ssize_t)PyArray_DIM(data, 0));
+		return -1;
+	}
+	frame->count = (uint32_t)PyArray_DIM(data, 0);
+	array->type = is_int ? SAND_CACHE_I32 : SAND_CACHE_F32;
+	array->component_count = is_flat ? 1 : (uint32_t)column_count;
+	array->data = PyArray_DATA(data);
+	frame->array_count++;
+	return 0;
+}
+
+/// All arrays of a frame from a dict. Returns the list that keeps the data alive, NULL with an exception.
+static PyObject *add_frame_arrays(SandCacheFrame *frame, PyObject *arrays)
+{
+	if (!PyDict_Check(arrays))
+	{
+		sand_py_raise_type(arrays, "arrays", "a dict of name to array");
+		return NULL;
+	}
+	// A list of the items: converting an array may run Python code, which might change the dict.
+	PyObject *items = PyDict_Items(arrays);
+	PyObject *held = PyList_New(0);
+	bool is_good = items != NULL && held != NULL;
+	Py_ssize_t item_count = items != NULL ? PyList_Size(items) : 0;
+	if (is_good && item_count > SAND_CACHE_ARRAY_LIMIT)
+	{
+		PyErr_Format(PyExc_ValueError, "arrays: found %zd, expected 1 to %d", item_count, SAND_CACHE_ARRAY_LIMIT);
+		is_good = false;
+	}
+	for (Py_ssize_t i = 0; i < item_count && is_good; ++i)
+	{
+		PyObject *item = PyList_GetItem(items, i);
+		is_good = add_frame_array(frame, PyTuple_GetItem(item, 0), PyTuple_GetItem(item, 1), held) == 0;
+	}
+	Py_XDECREF(items);
+	if (!is_good)
+	{
+		Py_XDECREF(held);
+		return NULL;
+	}
+	return held;
+}
+
+static PyObject *write_frame(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = {"folder", "frame", "arrays", "seconds", "settings_hash", "state_hash", NULL};
+	PyObject *folder = NULL;
+	PyObject *arrays;
+	PyObject *number;
+	PyObject *seconds = NULL;
+	PyObject *settings_hash = NULL;
+	PyObject *state_hash = NULL;
+	SandCacheFrame frame = {0};
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&OO|OOO:write_frame", names, PyUnicode_FSConverter, &folder,
+	                                 &number, &arrays, &seconds, &settings_hash, &state_hash))
+	{
+		return NULL; // the converter has cleaned up after itself
+	}
+	PyObject *held = NULL;
+	if (sand_py_int32(number, "frame", &frame.frame) == 0 && sand_py_double(seconds, "seconds", &frame.seconds) == 0 &&
+	    sand_py_uint64(settings_hash, "settings_hash", &frame.settings_hash) == 0 &&
+	    sand_py_uint64(state_hash, "state_hash", &frame.state_hash) == 0)
+	{
+		held = add_frame_arrays(&frame, arrays);
+	}
+	if (held == NULL)
+	{
+		Py_DECREF(folder);
+		return NULL;
+	}
+	const char *path = PyBytes_AsString(folder);
+	SandError err = {0};
+	PyThreadState *thread = PyEval_SaveThread();
+	SandStatus status = sand_cache_write(path, &frame, &err);
+	PyEval_RestoreThread(thread);
+	Py_DECREF(held);
+	Py_DECREF(folder);
+	return status == SAND_OK ? Py_NewRef(Py_None) : sand_py_raise(state_of(module), &err);
+}
+
+/// A dict of views on the frame's block. Takes the block.
+static PyObject *frame_arrays(SandCacheFrame *frame)
+{
+	PyObject *owner = own_block(frame->block);
+	PyObject *arrays = owner != NULL ? PyDict_New() : NULL;
+	for (int i = 0; i < frame->array_count && arrays != NULL; ++i)
+	{
+		const SandCacheArray *array = &frame->arrays[i];
+		npy_intp column_count = array->component_count == 1 ? 0 : (npy_intp)array->component_count;
+		PyObject *one = view(owner, array->data, array->type == SAND_CACHE_I32 ? NPY_INT32 : NPY_FLOAT32,
+		                     (npy_intp)frame->count, column_count);
+		if (one == NULL || PyDict_SetItemString(arrays, array->name, one) != 0)
+		{
+			Py_CLEAR(arrays);
+		}
+		Py_XDECREF(one);
+	}
+	Py_XDECREF(owner);
+	return arrays;
+}
+
+static PyObject *read_frame(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = {"folder", "frame", NULL};
+	PyObject *folder = NULL;
+	PyObject *object;
+	int32_t number = 0;
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&O:read_frame", names, PyUnicode_FSConverter, &folder, &object))
+	{
+		return NULL;
+	}
+	if (sand_py_int32(object, "frame", &number) != 0)
+	{
+		Py_DECREF(folder);
+		return NULL;
+	}
+	const char *path = PyBytes_AsString(folder);
+	SandCacheFrame frame = {0};
+	SandError err = {0};
+	PyThreadState *thread = PyEval_SaveThread();
+	SandStatus status = sand_cache_read(path, number, &frame, &err);
+	PyEval_RestoreThread(thread);
+	Py_DECREF(folder);
+	if (status != SAND_OK)
+	{
+		return sand_py_raise(state_of(module), &err);
+	}
+	PyObject *arrays = frame_arrays(&frame);
+	if (arrays == NULL)
+	{
+		return NULL;
+	}
+	return Py_BuildValue("{s:i,s:d,s:K,s:K,s:N}", "frame", (int)frame.frame, "seconds", frame.seconds, "settings_hash",
+	                     (unsigned long long)frame.settings_hash, "state_hash", (unsigned long long)frame.state_hash,
+	                     "arrays", arrays);
+}
+
+static PyObject *make_folder(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = {"folder", NULL};
+	PyObject *folder = NULL;
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&:make_folder", names, PyUnicode_FSConverter, &folder))
+	{
+		return NULL;
+	}
+	const char *path = PyBytes_AsString(folder);
+	SandError err = {0};
+	PyThreadState *thread = PyEval_SaveThread();
+	SandStatus status = sand_io_make_folder(path, &err);
+	PyEval_RestoreThread(thread);
+	Py_DECREF(folder);
+	return status == SAND_OK ? Py_NewRef(Py_None) : sand_py_raise(state_of(module), &err);
+}
+
+static PyObject *list_frames(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = {"folder", NULL};
+	PyObject *folder = NULL;
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&:list_frames", names, PyUnicode_FSConverter, &folder))
+	{
+		return NULL;
+	}
+	const char *path = PyBytes_AsString(folder);
+	int32_t *frames = NULL;
+	int frame_count = 0;
+	uint64_t byte_count = 0;
+	SandError err = {0};
+	PyThreadState *thread = PyEval_SaveThread();
+	SandStatus status = sand_cache_list(path, &frames, &frame_count, &byte_count, &err);
+	PyEval_RestoreThread(thread);
+	Py_DECREF(folder);
+	if (status != SAND_OK)
+	{
+		return sand_py_raise(state_of(module), &err);
+	}
+	PyObject *numbers = PyList_New(frame_count);
+	for (int i = 0; i < frame_count && numbers != NULL; ++i)
+	{
+		PyObject *number = PyLong_FromLong(frames[i]);
+		if (number == NULL || PyList_SetItem(numbers, i, number) != 0) // takes number, also on failure
+		{
+			Py_CLEAR(numbers);
+		}
+	}
+	sand_free(frames);
+	return numbers != NULL ? Py_BuildValue("NK", numbers, (unsigned long long)byte_count) : NULL;
+}
+
+static PyObject *free_frames(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = {"folder", NULL};
+	PyObject *folder = NULL;
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&:free_frames", names, PyUnicode_FSConverter, &folder))
+	{
+		return NULL;
+	}
+	const char *path = PyBytes_AsString(folder);
+	int file_count = 0;
+	uint64_t byte_count = 0;
+	SandError err = {0};
+	PyThreadState *thread = PyEval_SaveThread();
+	SandStatus status = sand_cache_free(path, &file_count, &byte_count, &err);
+	PyEval_RestoreThread(thread);
+	Py_DECREF(folder);
+	return status == SAND_OK ? Py_BuildValue("iK", file_count, (unsigned long long)byte_count)
+	                         : sand_py_raise(state_of(module), &err);
+}
+
+// What the build and the tests want to know
+
+static PyObject *build_info(PyObject *module, PyObject *ignored)
+{
+	(void)module;
+	(void)ignored;
+#ifdef __clang__
+	const char *compiler = "clang " __clang_version__;
+#else
+	const char *compiler = "gcc " __VERSION__;
+#endif
+#ifdef NDEBUG
+	PyObject *asserts = Py_False;
+#else
+	PyObject *asserts = Py_True;
+#endif
+	return Py_BuildValue("{s:s,s:s,s:O,s:s,s:s,s:i}", "version", SAND_VERSION, "compiler", compiler, "asserts", asserts,
+	                     "python_target", TEXT_OF(Py_LIMITED_API), "numpy_target", TEXT_OF(NPY_TARGET_VERSION),
+	                     "cache_version", SAND_CACHE_VERSION);
+}
+
+static PyObject *allocated_bytes(PyObject *module, PyObject *ignored)
+{
+	(void)module;
+	(void)ignored;
+	return PyLong_FromSize_t(sand_alloc_bytes());
+}
+
+static PyObject *fail_alloc_after(PyObject *module, PyObject *args)
+{
+	(void)module;
+	unsigned long long countdown;
+	if (!PyArg_ParseTuple(args, "K:fail_alloc_after", &countdown))
+	{
+		return NULL;
+	}
+	sand_alloc_fail_after(countdown, false);
+	return Py_NewRef(Py_None);
+}
+
+static PyObject *fail_io_after(PyObject *module, PyObject *args)
+{
+	(void)module;
+	unsigned long long countdown;
+	int os_error;
+	if (!PyArg_ParseTuple(args, "Ki:fail_io_after", &countdown, &os_error))
+	{
+		return NULL;
+	}
+	sand_io_fail_after(countdown, os_error);
+	return Py_NewRef(Py_None);
+}
+
+// The module
+
+#define WITH_KEYWORDS(function) (PyCFunction)(void (*)(void))(function), METH_VARARGS | METH_KEYWORDS
+
+static PyMethodDef methods[] = {
+    {"cover", WITH_KEYWORDS(cover),
+     "cover(mesh, spacing, seed=0)\n--\n\nEven points on the surface of a mesh, as a (K, 3) float32 array, in metres."},
+    {"fill", WITH_KEYWORDS(fill),
+     "fill(mesh, spacing, clearance=0.0, jitter=0.0, seed=0)\n--\n\n"
+     "Points inside a closed mesh, as a (K, 3) float32 array, in metres."},
+    {"tetrahedron", WITH_KEYWORDS(tetrahedron),
+     "tetrahedron(radius)\n--\n\nCentres of four touching spheres, as a (4, 3) float32 array, in metres."},
+    {"write_frame", WITH_KEYWORDS(write_frame),
+     "write_frame(folder, frame, arrays, seconds=0.0, settings_hash=0, state_hash=0)\n--\n\n"
+     "Writes a dict of arrays as one frame file, whole or not at all. No other thread may change them meanwhile."},
+    {"read_frame", WITH_KEYWORDS(read_frame),
+     "read_frame(folder, frame)\n--\n\n"
+     "Reads and verifies one frame: a dict of frame, seconds, settings_hash, state_hash and arrays."},
+    {"make_folder", WITH_KEYWORDS(make_folder),
+     "make_folder(folder)\n--\n\nMakes the folder and its parents, and proves that a file can be written in it."},
+    {"list_frames", WITH_KEYWORDS(list_frames),
+     "list_frames(folder)\n--\n\nThe frame numbers in the folder, ascending, and the bytes of their files."},
+    {"free_frames", WITH_KEYWORDS(free_frames),
+     "free_frames(folder)\n--\n\n"
+     "Removes the frames, and the folder when it is then empty; the number of files and bytes removed."},
+    {"build_info", build_info, METH_NOARGS,
+     "build_info()\n--\n\nHow this module was built: version, compiler, asserts, python_target, numpy_target, "
+     "cache_version."},
+    {"allocated_bytes", allocated_bytes, METH_NOARGS,
+     "allocated_bytes()\n--\n\nBytes that the core holds now, over all objects."},
+    {"fail_alloc_after", fail_alloc_after, METH_VARARGS,
+     "fail_alloc_after(countdown)\n--\n\nFor tests: the core's allocation number countdown from now fails; 0 = off."},
+    {"fail_io_after", fail_io_after, METH_VARARGS,
+     "fail_io_after(countdown, os_error)\n--\n\nFor tests: the core's file call number countdown from now fails; 0 = "
+     "off."},
+    {NULL, NULL, 0, NULL},
+};
+
+/// Makes an exception, adds it to the module and returns a reference for the state. base: borrowed, a class or a tuple.
+static PyObject *add_exception(PyObject *module, const char *full_name, PyObject *base, const char *doc)
+{
+	PyObject *class = PyErr_NewExceptionWithDoc(full_name, doc, base, NULL);
+	if (class != NULL && PyModule_AddObjectRef(module, strrchr(full_name, '.') + 1, class) != 0)
+	{
+		Py_CLEAR(class);
+	}
+	return class;
+}
+
+static int add_exceptions(PyObject *module, SandPyState *state)
+{
+	state->error = add_exception(module, "barchan.Error", PyExc_Exception, "Base of Barchan's own exceptions.");
+	if (state->error == NULL)
+	{
+		return -1;
+	}
+	PyObject *mesh_bases = PyTuple_Pack(2, state->error, PyExc_ValueError);
+	if (mesh_bases == NULL)
+	{
+		return -1;
+	}
+	PyObject **of = state->exceptions;
+	of[SAND_ERROR_ARGUMENT] = Py_NewRef(PyExc_ValueError);
+	of[SAND_ERROR_MEMORY] = Py_NewRef(PyExc_MemoryError);
+	of[SAND_ERROR_IO] = Py_NewRef(PyExc_OSError);
+	of[SAND_ERROR_MESH] = add_exception(module, "barchan.MeshError", mesh_bases, "A mesh that cannot be used.");
+	of[SAND_ERROR_CACHE] =
+	    add_exception(module, "barchan.CacheError", state->error, "A cache file that is torn, foreign or absent.");
+	of[SAND_ERROR_GPU] = add_exception(module, "barchan.GpuError", state->error, "No graphics device, or a lost one.");
+	of[SAND_ERROR_UNSTABLE] =
+	    add_exception(module, "barchan.UnstableError", state->error, "A grain became non-finite or too fast.");
+	of[SAND_CANCELLED] = add_exception(module, "barchan.Cancelled", state->error, "The simulation was cancelled.");
+	Py_DECREF(mesh_bases);
+	for (int status = SAND_OK + 1; status < SAND_STATUS_COUNT; ++status)
+	{
+		if (of[status] == NULL)
+		{
+			return -1;
+		}
+	}
+	return 0;
+}
+
+static int module_exec(PyObject *module)
+{
+	SandPyState *state = state_of(module);
+	if (PyArray_ImportNumPyAPI() < 0 || add_exceptions(module, state) != 0 || sand_py_add_types(module, state) != 0)
+	{
+		return -1;
+	}
+	return PyModule_AddStringConstant(module, "__version__", SAND_VERSION);
+}
+
+static int module_traverse(PyObject *module, visitproc visit, void *arg)
+{
+	SandPyState *state = state_of(module);
+	Py_VISIT(state->error);
+	for (int status = 0; status < SAND_STATUS_COUNT; ++status)
+	{
+		Py_VISIT(state->exceptions[status]);
+	}
+	Py_VISIT(state->mesh_type);
+	Py_VISIT(state->scene_type);
+	Py_VISIT(state->sim_type);
+	return 0;
+}
+
+static int module_clear(PyObject *module)
+{
+	SandPyState *state = state_of(module);
+	Py_CLEAR(state->error);
+	for (int status = 0; status < SAND_STATUS_COUNT; ++status)
+	{
+		Py_CLEAR(state->exceptions[status]);
+	}
+	Py_CLEAR(state->mesh_type);
+	Py_CLEAR(state->scene_type);
+	Py_CLEAR(state->sim_type);
+	return 0;
+}
+
+static void module_free(void *module)
+{
+	module_clear(module);
+}
+
+static PyModuleDef_Slot module_slots[] = {
+    {Py_mod_exec, (void *)module_exec},
+    {0, NULL},
+};
+
+static PyModuleDef module_def = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "barchan._core",
+    .m_doc = "Barchan's core in C: meshes, sampler, scene, simulator, frame cache. Face: docs/design.md.",
+    .m_size = sizeof(SandPyState),
+    .m_methods = methods,
+    .m_slots = module_slots,
+    .m_traverse = module_traverse,
+    .m_clear = module_clear,
+    .m_free = module_free,
+};
+
+PyMODINIT_FUNC PyInit__core(void);
+
+PyMODINIT_FUNC PyInit__core(void)
+{
+	return PyModuleDef_Init(&module_def);
+}
