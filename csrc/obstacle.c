@@ -106,34 +106,48 @@ static void touch_box(const SandObstacle *o, const double p[3], double reach, Sa
 	emit(touches, slots, count, reach, 0, deepest, n);
 }
 
-// Height along the axis, distance from it, and the direction away from it.
-static void polar(const SandObstacle *o, const double p[3], double *height, double *radius, double away[3])
+typedef struct Polar
 {
-	double d[3];
-	*height = 0;
+	double axis[3]; // unit to double precision: near the axis the float's rounding would tilt the radial direction
+	double height;  // along the axis
+	double radius;  // from it
+	double away[3]; // unit, from it; zero on it
+} Polar;
+
+static Polar polar_of(const SandObstacle *o, const double p[3])
+{
+	Polar polar = {{0}, 0, 0, {0}};
+	double d[3], length = 0, square = 0;
 	for (int k = 0; k < 3; ++k)
 	{
+		length += (double)o->axis[k] * (double)o->axis[k];
+	}
+	length = sqrt(length);
+	for (int k = 0; k < 3; ++k)
+	{
+		polar.axis[k] = (double)o->axis[k] / length;
 		d[k] = p[k] - (double)o->point[k];
-		*height += d[k] * (double)o->axis[k];
+		polar.height += d[k] * polar.axis[k];
 	}
-	double square = 0;
 	for (int k = 0; k < 3; ++k)
 	{
-		away[k] = d[k] - *height * (double)o->axis[k];
-		square += away[k] * away[k];
+		polar.away[k] = d[k] - polar.height * polar.axis[k];
+		square += polar.away[k] * polar.away[k];
 	}
-	*radius = sqrt(square);
+	polar.radius = sqrt(square);
 	for (int k = 0; k < 3; ++k)
 	{
-		away[k] = *radius > 0 ? away[k] / *radius : 0;
+		polar.away[k] = polar.radius > 0 ? polar.away[k] / polar.radius : 0;
 	}
+	return polar;
 }
 
 static void touch_cylinder(const SandObstacle *o, const double p[3], double reach, SandTouch *touches, int *slots,
                            int *count)
 {
-	double height, radius, away[3], n[3];
-	polar(o, p, &height, &radius, away);
+	Polar polar = polar_of(o, p);
+	const double *away = polar.away, *axis = polar.axis, height = polar.height, radius = polar.radius;
+	double n[3];
 	double r = o->size[0], half = o->size[1];
 	double beyond_side = radius - r, beyond_end = half > 0 ? fabs(height) - half : -1e300;
 	double end = height < 0 ? -1 : 1;
@@ -149,7 +163,7 @@ static void touch_cylinder(const SandObstacle *o, const double p[3], double reac
 			double sign = side == 0 ? 1 : -1;
 			for (int k = 0; k < 3; ++k)
 			{
-				n[k] = sign * (double)o->axis[k];
+				n[k] = sign * axis[k];
 			}
 			emit(touches, slots, count, reach, 1 + side, half + sign * height, n);
 		}
@@ -172,7 +186,7 @@ static void touch_cylinder(const SandObstacle *o, const double p[3], double reac
 	}
 	for (int k = 0; k < 3; ++k)
 	{
-		n[k] = side_share * away[k] + end_share * end * (double)o->axis[k];
+		n[k] = side_share * away[k] + end_share * end * axis[k];
 	}
 	emit(touches, slots, count, reach, 0, distance, n);
 }
@@ -180,8 +194,9 @@ static void touch_cylinder(const SandObstacle *o, const double p[3], double reac
 static void touch_cone(const SandObstacle *o, const double p[3], double reach, SandTouch *touches, int *slots,
                        int *count)
 {
-	double height, radius, away[3], n[3];
-	polar(o, p, &height, &radius, away);
+	Polar polar = polar_of(o, p);
+	const double *away = polar.away, *axis = polar.axis, height = polar.height, radius = polar.radius;
+	double n[3];
 	// In the half plane (radius, height) the surface is the segment from begin to end along (slope, 1).
 	double slope = o->size[0], begin = o->size[1], end = o->size[2], scale = 1 / sqrt(1 + slope * slope);
 	double at = (slope * radius + height) / (1 + slope * slope); // height of the nearest point of the line
@@ -194,7 +209,7 @@ static void touch_cone(const SandObstacle *o, const double p[3], double reach, S
 	double share_h = is_rim ? (distance > 0 ? dh / distance : 0) : -side * slope * scale;
 	for (int k = 0; k < 3; ++k)
 	{
-		n[k] = share_r * away[k] + share_h * (double)o->axis[k];
+		n[k] = share_r * away[k] + share_h * axis[k];
 	}
 	emit(touches, slots, count, reach, 0, distance, n);
 }

@@ -79,6 +79,7 @@ void test_sampler(void);
 void test_scene(void);
 void test_sim(void);
 void test_contact(void);
+void test_obstacle(void);
 void test_cache(void);
 
 #endif
