@@ -958,6 +958,25 @@ INLINE bool is_far(const SandWork *work, const SandGrain *grain)
 	return farthest > limit;
 }
 
+static bool is_in_outflow(const SandWork *work, const SandGrain *grain)
+{
+	for (int i = 0; i < work->outflow_count; ++i)
+	{
+		const SandOutflow *outflow = &work->outflows[i];
+		bool is_inside = true;
+		for (int k = 0; k < 3; ++k)
+		{
+			is_inside = is_inside && grain->position[k] >= (double)outflow->min[k] &&
+			            grain->position[k] <= (double)outflow->max[k];
+		}
+		if (is_inside)
+		{
+			return true;
+		}
+	}
+	return false;
+}
+
 static void drift(const SandWork *work, SandChunk *chunk)
 {
 	chunk->fastest_square = 0;
@@ -1008,9 +1027,12 @@ static void drift(const SandWork *work, SandChunk *chunk)
 			chunk->bad_grain = grain->id;
 			chunk->bad_speed = sqrt(speed_square);
 		}
-		if (!is_inside)
+		bool is_out = work->outflow_count > 0 && is_in_outflow(work, grain);
+		if (!is_inside || is_out)
 		{
-			grain->flags |= SAND_GRAIN_LOST;
+			// Absent from the next list on; until then it stands still.
+			grain->flags |= is_out ? SAND_GRAIN_GONE : SAND_GRAIN_LOST;
+			needs_list = true;
 			memset(grain->velocity, 0, sizeof(grain->velocity));
 			memset(grain->momentum, 0, sizeof(grain->momentum));
 		}

@@ -25,10 +25,13 @@ _Static_assert(sizeof(SandSphere) == 64, "a sphere is one cache line");
 
 typedef enum SandGrainFlag
 {
-	SAND_GRAIN_LOST = 1,   // left the domain: frozen where it left
+	SAND_GRAIN_LOST = 1,   // left the domain: stays where it left
 	SAND_GRAIN_ASLEEP = 2, // at rest: not moved, not summed, but still there to be touched
 	SAND_GRAIN_WAKING = 4, // touched by something fast: awake from the next list on
-	SAND_GRAIN_STILL = SAND_GRAIN_LOST | SAND_GRAIN_ASLEEP,
+	SAND_GRAIN_UNBORN = 8, // waits for its emitter
+	SAND_GRAIN_GONE = 16,  // taken by an outflow
+	SAND_GRAIN_ABSENT = SAND_GRAIN_LOST | SAND_GRAIN_UNBORN | SAND_GRAIN_GONE, // touches nothing
+	SAND_GRAIN_STILL = SAND_GRAIN_ABSENT | SAND_GRAIN_ASLEEP,                  // does not move
 } SandGrainFlag;
 
 typedef struct SandGrain
@@ -96,6 +99,8 @@ typedef struct SandWork
 	double wind[3]; // m/s
 	const SandForceRegion *regions;
 	int region_count;
+	const SandOutflow *outflows;
+	int outflow_count;
 	double sleep_speed;      // m/s; 0 = never
 	int sleep_steps;         // quiet steps before sleep
 	float wake_speed_square; // (m/s)^2

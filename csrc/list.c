@@ -280,14 +280,20 @@ static SandHistory find_spring(const SandList *list, int32_t a, int32_t b)
 	return history;
 }
 
+static bool is_absent(const SandWork *work, int32_t grain)
+{
+	return grain >= 0 && (work->grains[grain].flags & SAND_GRAIN_ABSENT) != 0;
+}
+
 static int32_t cell_of(const Level *level, double x)
 {
 	return (int32_t)floor(x * level->cell_inverse);
 }
 
 // All spheres into the tables of their size class: counting sort by bucket, in sphere order within a bucket.
-static void fill_cells(SandList *list, const SandSphere *spheres)
+static void fill_cells(SandList *list, const SandWork *work)
 {
+	const SandSphere *spheres = work->spheres;
 	int total = list->desc.sphere_count + list->desc.wall_count;
 	for (int l = 0; l < list->level_count; ++l)
 	{
@@ -296,6 +302,10 @@ static void fill_cells(SandList *list, const SandSphere *spheres)
 	}
 	for (int i = 0; i < total; ++i)
 	{
+		if (is_absent(work, spheres[i].grain))
+		{
+			continue;
+		}
 		Level *level = &list->levels[level_of(list, spheres[i].radius)];
 		uint32_t c[3];
 		for (int k = 0; k < 3; ++k)
@@ -321,6 +331,10 @@ static void fill_cells(SandList *list, const SandSphere *spheres)
 	}
 	for (int i = 0; i < total; ++i)
 	{
+		if (is_absent(work, spheres[i].grain))
+		{
+			continue;
+		}
 		Level *level = &list->levels[level_of(list, spheres[i].radius)];
 		int32_t place = level->starts[list->buckets[i]]++;
 		memcpy(list->entries[place].x, spheres[i].x, sizeof(spheres[i].x));
@@ -606,6 +620,10 @@ static bool build_chunk(Builder *b)
 	chunk->obstacle_pair_count = chunk->watch_count = 0;
 	for (int32_t i = chunk->first_sphere; i < chunk->first_sphere + chunk->sphere_count; ++i)
 	{
+		if (is_absent(b->work, b->work->spheres[i].grain))
+		{
+			continue;
+		}
 		if (!search_sphere(b, i) || !search_obstacles(b, i))
 		{
 			return false;
@@ -634,7 +652,7 @@ static void build_task(void *context, int chunk_index)
 SandStatus sand_list_build(SandList *list, const SandWork *work, SandChunk *chunks, int chunk_count,
                            const int32_t *sphere_base, SandPool *pool, SandError *err)
 {
-	fill_cells(list, work->spheres);
+	fill_cells(list, work);
 	BuildContext context = {list, work, chunks, sphere_base};
 	sand_pool_run(pool, build_task, &context, chunk_count);
 	for (int c = 0; c < chunk_count; ++c)

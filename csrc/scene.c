@@ -393,7 +393,8 @@ static SandStatus check_vectors(const float *values, int64_t count, int width, c
 
 static SandStatus check_grains(const SandSceneDesc *desc, int64_t *sphere_count_out, SandError *err)
 {
-	if (desc->grain_count < 1 || desc->grain_positions == NULL)
+	if ((desc->grain_count < 1 && desc->emitter_count < 1) || desc->grain_count < 0 ||
+	    (desc->grain_count > 0 && desc->grain_positions == NULL))
 	{
 		return sand_fail(
 		    err, SAND_ERROR_ARGUMENT,
@@ -473,6 +474,67 @@ static SandStatus check_grains(const SandSceneDesc *desc, int64_t *sphere_count_
 			return sand_fail(err, SAND_ERROR_ARGUMENT,
 			                 "The orientation of grain %lld has length %g, expected a unit quaternion w x y z",
 			                 (long long)i, sqrt(square));
+		}
+	}
+	return SAND_OK;
+}
+
+// Grains an emitter will make.
+static int64_t emission_of(const SandEmitter *emitter)
+{
+	double count = ceil((emitter->end - emitter->begin) * emitter->rate);
+	return count < SAND_SPHERE_LIMIT ? (int64_t)count : SAND_SPHERE_LIMIT + INT64_C(1);
+}
+
+static SandStatus check_emitters(const SandSceneDesc *desc, int64_t *grain_count, int64_t *sphere_count, SandError *err)
+{
+	int material_count = desc->material_count > 0 ? desc->material_count : 1;
+	for (int i = 0; i < desc->emitter_count; ++i)
+	{
+		const SandEmitter *e = &desc->emitters[i];
+		if (e->position_count < 1 || e->positions == NULL || e->position_count > SAND_SPHERE_LIMIT)
+		{
+			return sand_fail(err, SAND_ERROR_ARGUMENT, "Emitter %d has %lld places, expected at least one", i,
+			                 (long long)e->position_count);
+		}
+		SandStatus status = check_vectors(e->positions, e->position_count, 3, "emitter place", err);
+		if (status != SAND_OK)
+		{
+			return status;
+		}
+		if (!sand_is_finite(e->velocity, 3) || !(e->rate > 0 && e->rate <= 1e9))
+		{
+			return sand_fail(err, SAND_ERROR_ARGUMENT,
+			                 "Emitter %d has a rate of %g grains/s, expected more than 0 to 1e9", i, e->rate);
+		}
+		if (!(e->begin >= 0 && e->end > e->begin && e->end <= 1e9))
+		{
+			return sand_fail(err, SAND_ERROR_ARGUMENT, "Emitter %d runs from %g s to %g s, expected 0 <= begin < end",
+			                 i, e->begin, e->end);
+		}
+		if (e->shape < 0 || e->shape >= desc->shape_count || e->material < 0 || e->material >= material_count ||
+		    !(e->scale >= 0 && e->scale < 1e6f))
+		{
+			return sand_fail(
+			    err, SAND_ERROR_ARGUMENT,
+			    "Emitter %d has shape %d, material %d and size %g, expected a shape below %d, a material below %d", i,
+			    e->shape, e->material, (double)e->scale, desc->shape_count, material_count);
+		}
+		*grain_count += emission_of(e);
+		*sphere_count += emission_of(e) * desc->shapes[e->shape].sphere_count;
+		if (*sphere_count > SAND_SPHERE_LIMIT)
+		{
+			return sand_fail(
+			    err, SAND_ERROR_ARGUMENT,
+			    "Emitter %d brings the scene to %lld spheres, expected at most %d; lower the rate or the time", i,
+			    (long long)*sphere_count, SAND_SPHERE_LIMIT);
+		}
+	}
+	for (int i = 0; i < desc->outflow_count; ++i)
+	{
+		if (!sand_is_finite(desc->outflows[i].min, 3) || !sand_is_finite(desc->outflows[i].max, 3))
+		{
+			return sand_fail(err, SAND_ERROR_ARGUMENT, "Outflow %d has a number that is not finite", i);
 		}
 	}
 	return SAND_OK;
@@ -720,6 +782,8 @@ static uint64_t hash_scene(const SandScene *s)
 	hash = sand_hash64(s->regions, (size_t)s->region_count * sizeof(SandForceRegion), hash);
 	hash = sand_hash64(s->grain_materials, n * sizeof(int32_t), hash);
 	hash = sand_hash64(s->grain_scales, n * sizeof(float), hash);
+	hash = sand_hash64(s->grain_births, n * sizeof(double), hash);
+	hash = sand_hash64(s->outflows, (size_t)s->outflow_count * sizeof(SandOutflow), hash);
 	for (int i = 0; i < s->shape_count; ++i)
 	{
 		size_t count = (size_t)s->shapes[i].sphere_count;
@@ -763,35 +827,92 @@ static bool copy_shapes(const SandSceneDesc *desc, SandScene *scene)
 	return shapes != NULL;
 }
 
+// The first `given` elements from the description (zero without one), room for `count`.
+static void *copy_given(const void *source, size_t given, size_t count, size_t size)
+{
+	void *copy = sand_alloc(count, size);
+	if (copy != NULL && source != NULL && given > 0)
+	{
+		memcpy(copy, source, given * size);
+	}
+	return copy;
+}
+
+static bool copy_emitters(const SandSceneDesc *desc, SandScene *scene)
+{
+	SandEmitter *emitters = sand_alloc((size_t)desc->emitter_count, sizeof(SandEmitter));
+	scene->emitters = emitters;
+	for (int i = 0; emitters != NULL && i < desc->emitter_count; ++i)
+	{
+		emitters[i] = desc->emitters[i];
+		emitters[i].scale = desc->emitters[i].scale > 0 ? desc->emitters[i].scale : 1;
+		emitters[i].positions =
+		    copy_array(desc->emitters[i].positions, 3 * (size_t)emitters[i].position_count, sizeof(float));
+		scene->emitter_count = i + 1;
+		if (emitters[i].positions == NULL)
+		{
+			return false;
+		}
+	}
+	return emitters != NULL;
+}
+
 static bool copy_arrays(const SandSceneDesc *desc, SandScene *scene)
 {
-	size_t n = (size_t)desc->grain_count;
-	float *orientations = copy_array(desc->grain_orientations, 4 * n, sizeof(float));
+	size_t given = (size_t)desc->grain_count, n = (size_t)scene->grain_count;
+	float *positions = copy_given(desc->grain_positions, 3 * given, 3 * n, sizeof(float));
+	float *orientations = copy_given(desc->grain_orientations, 4 * given, 4 * n, sizeof(float));
+	float *velocities = copy_given(desc->grain_velocities, 3 * given, 3 * n, sizeof(float));
+	float *scales = copy_given(desc->grain_scales, given, n, sizeof(float));
+	int32_t *shapes = copy_given(desc->grain_shapes, given, n, sizeof(int32_t));
+	int32_t *materials = copy_given(desc->grain_materials, given, n, sizeof(int32_t));
+	int32_t *emitters = sand_alloc(n, sizeof(int32_t));
+	double *births = sand_alloc(n, sizeof(double));
 	SandObstacle *obstacles = copy_array(desc->obstacles, (size_t)desc->obstacle_count, sizeof(SandObstacle));
-	float *scales = copy_array(desc->grain_scales, n, sizeof(float));
-	scene->grain_positions = copy_array(desc->grain_positions, 3 * n, sizeof(float));
+	scene->grain_positions = positions;
 	scene->grain_orientations = orientations;
-	scene->grain_velocities = copy_array(desc->grain_velocities, 3 * n, sizeof(float));
-	scene->grain_spins = copy_array(desc->grain_spins, 3 * n, sizeof(float));
-	scene->grain_shapes = copy_array(desc->grain_shapes, n, sizeof(int32_t));
+	scene->grain_velocities = velocities;
+	scene->grain_scales = scales;
+	scene->grain_shapes = shapes;
+	scene->grain_materials = materials;
+	scene->grain_emitters = emitters;
+	scene->grain_births = births;
+	scene->grain_spins = copy_given(desc->grain_spins, 3 * given, 3 * n, sizeof(float));
 	scene->wall_positions = copy_array(desc->wall_positions, 3 * (size_t)desc->wall_count, sizeof(float));
 	scene->obstacles = obstacles;
-	scene->grain_scales = scales;
-	scene->grain_materials = copy_array(desc->grain_materials, n, sizeof(int32_t));
 	scene->regions = copy_array(desc->regions, (size_t)desc->region_count, sizeof(SandForceRegion));
-	if (orientations == NULL || obstacles == NULL || scales == NULL || scene->grain_materials == NULL ||
-	    scene->regions == NULL || scene->grain_positions == NULL || scene->grain_velocities == NULL ||
-	    scene->grain_spins == NULL || scene->grain_shapes == NULL || scene->wall_positions == NULL)
+	scene->outflows = copy_array(desc->outflows, (size_t)desc->outflow_count, sizeof(SandOutflow));
+	if (positions == NULL || orientations == NULL || velocities == NULL || scales == NULL || shapes == NULL ||
+	    materials == NULL || emitters == NULL || births == NULL || obstacles == NULL || scene->grain_spins == NULL ||
+	    scene->wall_positions == NULL || scene->regions == NULL || scene->outflows == NULL ||
+	    !copy_emitters(desc, scene))
 	{
 		return false;
 	}
-	for (size_t i = 0; desc->grain_orientations == NULL && i < n; ++i)
+	for (size_t i = 0; i < given; ++i)
+	{
+		emitters[i] = -1;
+		scales[i] = desc->grain_scales != NULL ? scales[i] : 1;
+	}
+	size_t at = given;
+	for (int e = 0; e < scene->emitter_count; ++e)
+	{
+		const SandEmitter *emitter = &scene->emitters[e];
+		int64_t count = emission_of(emitter);
+		for (int64_t k = 0; k < count; ++k, ++at)
+		{
+			memcpy(positions + 3 * at, emitter->positions + 3 * (k % emitter->position_count), 3 * sizeof(float));
+			memcpy(velocities + 3 * at, emitter->velocity, sizeof(emitter->velocity));
+			shapes[at] = emitter->shape;
+			materials[at] = emitter->material;
+			scales[at] = emitter->scale;
+			emitters[at] = e;
+			births[at] = emitter->begin + (double)k / emitter->rate;
+		}
+	}
+	for (size_t i = desc->grain_orientations == NULL ? 0 : given; i < n; ++i)
 	{
 		random_orientation(desc->seed, i, orientations + 4 * i);
-	}
-	for (size_t i = 0; desc->grain_scales == NULL && i < n; ++i)
-	{
-		scales[i] = 1;
 	}
 	for (int i = 0; i < desc->obstacle_count; ++i)
 	{
@@ -806,6 +927,8 @@ SandStatus sand_scene_create(const SandSceneDesc *desc, SandScene **scene_out, S
 	int64_t sphere_count = 0;
 	SandStatus status = check_numbers(desc, err);
 	status = status != SAND_OK ? status : check_grains(desc, &sphere_count, err);
+	int64_t grain_count = desc->grain_count;
+	status = status != SAND_OK ? status : check_emitters(desc, &grain_count, &sphere_count, err);
 	status = status != SAND_OK ? status : check_walls(desc, err);
 	status = status != SAND_OK ? status : check_material_pairs(desc, err);
 	if (status != SAND_OK)
@@ -829,7 +952,8 @@ SandStatus sand_scene_create(const SandSceneDesc *desc, SandScene **scene_out, S
 		scene->wind[k] = desc->wind[k];
 	}
 	scene->max_speed = desc->max_speed;
-	scene->grain_count = (int)desc->grain_count;
+	scene->grain_count = (int)grain_count;
+	scene->outflow_count = desc->outflow_count;
 	scene->sphere_count = sphere_count;
 	scene->wall_count = (int)desc->wall_count;
 	scene->wall_radius = desc->wall_count > 0 ? desc->wall_radius : 0;
@@ -873,6 +997,14 @@ void sand_scene_destroy(SandScene *scene)
 	sand_free((void *)scene->wall_positions);
 	sand_free((void *)scene->obstacles);
 	sand_free((void *)scene->regions);
+	for (int i = 0; i < scene->emitter_count; ++i)
+	{
+		sand_free((void *)scene->emitters[i].positions);
+	}
+	sand_free((void *)scene->emitters);
+	sand_free((void *)scene->outflows);
+	sand_free((void *)scene->grain_births);
+	sand_free((void *)scene->grain_emitters);
 	sand_free((void *)scene->grain_scales);
 	sand_free((void *)scene->grain_materials);
 	sand_free((void *)scene->materials);

@@ -33,6 +33,25 @@ typedef struct SandForceRegion
 	float acceleration[3]; // m/s^2
 } SandForceRegion;
 
+/// A steady source of grains: one appears every 1 / rate seconds from begin to end, at the next of the places in turn,
+/// turned at random. A place that is taken is passed over until the next turn; the grain is late, not lost.
+typedef struct SandEmitter
+{
+	const float *positions; // xyz per place, m
+	int64_t position_count; // >= 1
+	float velocity[3];      // m/s
+	double rate;            // grains per second, > 0
+	double begin, end;      // s, 0 <= begin < end
+	int32_t shape, material;
+	float scale; // 0 = 1
+} SandEmitter;
+
+/// Grains whose centre comes into this axis-parallel box are taken out.
+typedef struct SandOutflow
+{
+	float min[3], max[3]; // m
+} SandOutflow;
+
 /// Zero is valid for every field that has a default; arrays may be NULL where said. Copied by sand_scene_create.
 typedef struct SandSceneDesc
 {
@@ -72,6 +91,11 @@ typedef struct SandSceneDesc
 	const SandForceRegion *regions;
 	int region_count;
 
+	const SandEmitter *emitters; // their grains follow the given ones, emitter by emitter
+	int emitter_count;
+	const SandOutflow *outflows;
+	int outflow_count;
+
 	float sleep_speed;   // m/s: a grain slower than this for sleep_seconds falls asleep; 0 = never
 	float sleep_seconds; // s; 0 = 0.1
 	float wake_speed;    // m/s: a sleeping grain touched by a faster one wakes; 0 = 4 times sleep_speed
@@ -107,7 +131,7 @@ typedef struct SandScene
 	int shape_count;
 	const float *grain_positions, *grain_orientations, *grain_velocities, *grain_spins, *grain_scales;
 	const int32_t *grain_shapes, *grain_materials;
-	int grain_count;
+	int grain_count;      // given and emitted
 	int64_t sphere_count; // of all grains
 	const float *wall_positions;
 	float wall_radius;
@@ -118,6 +142,12 @@ typedef struct SandScene
 	double drag, wind[3];
 	const SandForceRegion *regions;
 	int region_count;
+	const double *grain_births;    // s, when the grain is due; 0 for the given ones
+	const int32_t *grain_emitters; // -1 for the given ones
+	const SandEmitter *emitters;   // positions owned by the scene
+	int emitter_count;
+	const SandOutflow *outflows;
+	int outflow_count;
 	double sleep_speed, sleep_seconds, wake_speed;
 	double domain_min[3], domain_max[3]; // m; a grain that leaves is counted as lost
 	float radius_min, radius_max;        // over grain spheres and walls

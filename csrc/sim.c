@@ -47,6 +47,10 @@ struct SandSim
 
 	SandChunk *chunks;
 	int chunk_count, chunk_limit;
+
+	int32_t *waiting; // ids of unborn grains, in order of birth
+	int waiting_count;
+	double next_birth; // s, first birth after the last attempt; grains that are late come along then
 };
 
 static void quaternion_multiply(const double a[4], const double b[4], double out[4])
@@ -259,6 +263,109 @@ static void cut_chunks(SandSim *sim)
 	sim->chunk_count = chunk_index + 1;
 }
 
+static int compare_births(const SandSim *sim, int32_t a, int32_t b)
+{
+	double ta = sim->scene->grain_births[a], tb = sim->scene->grain_births[b];
+	return ta < tb ? -1 : ta > tb ? 1 : a < b ? -1 : a > b;
+}
+
+static void sift_down(SandSim *sim, int at, int count)
+{
+	for (int child = 2 * at + 1; child < count; at = child, child = 2 * at + 1)
+	{
+		child += child + 1 < count && compare_births(sim, sim->waiting[child], sim->waiting[child + 1]) < 0;
+		if (compare_births(sim, sim->waiting[at], sim->waiting[child]) >= 0)
+		{
+			return;
+		}
+		int32_t swap = sim->waiting[at];
+		sim->waiting[at] = sim->waiting[child];
+		sim->waiting[child] = swap;
+	}
+}
+
+// Unborn grains in order of birth, by heap sort: no recursion, no worst case.
+static void collect_waiting(SandSim *sim)
+{
+	sim->waiting_count = 0;
+	for (int i = 0; i < sim->grain_count; ++i)
+	{
+		if (sim->grains[i].flags & SAND_GRAIN_UNBORN)
+		{
+			sim->waiting[sim->waiting_count++] = sim->grains[i].id;
+		}
+	}
+	for (int i = sim->waiting_count / 2 - 1; i >= 0; --i)
+	{
+		sift_down(sim, i, sim->waiting_count);
+	}
+	for (int last = sim->waiting_count - 1; last > 0; --last)
+	{
+		int32_t swap = sim->waiting[0];
+		sim->waiting[0] = sim->waiting[last];
+		sim->waiting[last] = swap;
+		sift_down(sim, 0, last);
+	}
+}
+
+static double bound_of(const SandSim *sim, const SandGrain *grain)
+{
+	return (double)sim->scene->shapes[grain->shape].bound * (double)grain->scale;
+}
+
+// Free when no present grain's bounding sphere reaches into the newcomer's.
+static bool is_place_free(const SandSim *sim, const SandGrain *newcomer)
+{
+	for (int i = 0; i < sim->grain_count; ++i)
+	{
+		const SandGrain *grain = &sim->grains[i];
+		if (grain->flags & SAND_GRAIN_ABSENT)
+		{
+			continue;
+		}
+		double square = 0, reach = bound_of(sim, grain) + bound_of(sim, newcomer);
+		for (int k = 0; k < 3; ++k)
+		{
+			double d = grain->position[k] - newcomer->position[k];
+			square += d * d;
+		}
+		if (square < reach * reach)
+		{
+			return false;
+		}
+	}
+	return true;
+}
+
+// Grains that are due appear, in order of birth, where there is room; the others try again with the next list. A search
+// over all grains for each: births are rare against steps.
+static void give_birth(SandSim *sim)
+{
+	int kept = 0;
+	for (int i = 0; i < sim->waiting_count; ++i)
+	{
+		int32_t id = sim->waiting[i];
+		SandGrain *grain = NULL;
+		for (int k = 0; k < sim->grain_count && sim->scene->grain_births[id] <= sim->time && grain == NULL; ++k)
+		{
+			grain = sim->grains[k].id == id ? &sim->grains[k] : NULL;
+		}
+		if (grain != NULL && is_place_free(sim, grain))
+		{
+			grain->flags &= ~SAND_GRAIN_UNBORN;
+			continue;
+		}
+		sim->waiting[kept++] = id;
+	}
+	sim->waiting_count = kept;
+	sim->next_birth = DBL_MAX;
+	for (int i = 0; i < kept && sim->next_birth == DBL_MAX; ++i)
+	{
+		double birth = sim->scene->grain_births[sim->waiting[i]];
+		sim->next_birth = birth > sim->time ? birth : DBL_MAX;
+	}
+}
+
 static SandStatus build_list(SandSim *sim, SandError *err)
 {
 	double begin = sand_ticks();
@@ -270,6 +377,10 @@ static SandStatus build_list(SandSim *sim, SandError *err)
 	}
 	if (status == SAND_OK)
 	{
+		if (sim->waiting_count > 0)
+		{
+			give_birth(sim);
+		}
 		sort_grains(sim);
 		cut_chunks(sim);
 		sand_pool_run(sim->pool, place_task, sim, sim->chunk_count);
@@ -295,9 +406,11 @@ static SandStatus allocate(SandSim *sim, SandError *err)
 	sim->spheres = sand_alloc(total, sizeof(SandSphere));
 	sim->sums = sand_alloc(spheres + (size_t)sim->chunk_limit, sizeof(SandSum));
 	sim->sphere_base = sand_alloc(grains, sizeof(int32_t));
+	sim->waiting = sand_alloc(grains, sizeof(int32_t));
 	sim->chunks = sand_alloc((size_t)sim->chunk_limit, sizeof(SandChunk));
 	if (sim->grains == NULL || sim->grains_spare == NULL || sim->keys == NULL || sim->keys_spare == NULL ||
-	    sim->spheres == NULL || sim->sums == NULL || sim->sphere_base == NULL || sim->chunks == NULL)
+	    sim->spheres == NULL || sim->sums == NULL || sim->sphere_base == NULL || sim->waiting == NULL ||
+	    sim->chunks == NULL)
 	{
 		return sand_fail_memory(err, total * (sizeof(SandSphere) + sizeof(SandSum)) + grains * 2 * sizeof(SandGrain),
 		                        "the simulator's state");
@@ -333,6 +446,8 @@ static void set_scales(SandSim *sim)
 	memcpy(work->wind, scene->wind, sizeof(work->wind));
 	work->regions = scene->regions;
 	work->region_count = scene->region_count;
+	work->outflows = scene->outflows;
+	work->outflow_count = scene->outflow_count;
 	work->sleep_speed = scene->sleep_speed;
 	work->wake_speed_square = (float)(scene->wake_speed * scene->wake_speed);
 }
@@ -368,6 +483,7 @@ static void load_scene(SandSim *sim)
 			grain->velocity[k] = scene->grain_velocities[3 * i + k];
 		}
 		set_spin(sim, grain, scene->grain_spins + 3 * i);
+		grain->flags = scene->grain_emitters[i] >= 0 ? SAND_GRAIN_UNBORN : 0;
 		sim->sphere_base[i] = base;
 		base += shape->sphere_count;
 	}
@@ -475,6 +591,7 @@ SandStatus sand_sim_create(const SandScene *scene, const SandSimDesc *desc, Sand
 		return status;
 	}
 	load_scene(sim);
+	collect_waiting(sim);
 	status = desc->is_overlap_allowed ? SAND_OK : check_overlaps(sim, err);
 	if (status != SAND_OK)
 	{
@@ -504,6 +621,7 @@ void sand_sim_destroy(SandSim *sim)
 	sand_free(sim->spheres);
 	sand_free(sim->sums);
 	sand_free(sim->sphere_base);
+	sand_free(sim->waiting);
 	sand_free(sim->chunks);
 	sand_free(sim);
 }
@@ -578,7 +696,7 @@ static SandStatus take_step(SandSim *sim, SandError *err)
 	sand_pool_run(sim->pool, drift_task, sim, sim->chunk_count);
 	sim->drift_seconds += sand_ticks() - begin;
 	SandStatus status = report_bad_grain(sim, err);
-	if (status == SAND_OK && needs_list(sim))
+	if (status == SAND_OK && (needs_list(sim) || (sim->waiting_count > 0 && sim->next_birth <= sim->time)))
 	{
 		status = build_list(sim, err);
 	}
@@ -795,6 +913,7 @@ SandStatus sand_sim_load(SandSim *sim, const void *bytes, size_t byte_count, San
 	sim->list_count = header.list_count;
 	sim->is_failed = false;
 	sim->chunk_count = 0; // the old pairs are not this state's
+	collect_waiting(sim);
 	return SAND_OK;
 }
 
@@ -820,8 +939,16 @@ SandSimInfo sand_sim_info(const SandSim *sim)
 		const SandGrain *grain = &sim->grains[i];
 		double spin[3], speed_square = 0;
 		spin_of(sim, grain, spin);
+		if (grain->flags & SAND_GRAIN_UNBORN)
+		{
+			++info.unborn_count;
+			// Births between steps come with the next step.
+			info.late_count += sim->scene->grain_births[grain->id] < sim->time - 2 * sim->step_limit;
+			continue;
+		}
 		info.lost_count += (grain->flags & SAND_GRAIN_LOST) != 0;
 		info.asleep_count += (grain->flags & SAND_GRAIN_ASLEEP) != 0;
+		info.gone_count += (grain->flags & SAND_GRAIN_GONE) != 0;
 		for (int k = 0; k < 3; ++k)
 		{
 			info.kinetic_energy += 0.5 / grain->inverse_mass * grain->velocity[k] * grain->velocity[k];
@@ -858,6 +985,10 @@ void sand_sim_read(const SandSim *sim, const SandSimArrays *arrays)
 			{
 				arrays->spins[3 * id + k] = (float)spin[k];
 			}
+		}
+		if (arrays->flags != NULL)
+		{
+			arrays->flags[id] = grain->flags;
 		}
 		for (size_t k = 0; k < 4 && arrays->orientations != NULL; ++k)
 		{

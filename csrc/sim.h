@@ -36,8 +36,11 @@ typedef struct SandSimInfo
 	int64_t step_count;    // steps done
 	int64_t list_count;    // neighbour lists made
 	int64_t contact_count; // touching pairs in the last step
-	int lost_count;        // grains that left the domain; they are frozen where they left
+	int lost_count;        // grains that left the domain; they stay where they left, touching nothing
 	int asleep_count;
+	int unborn_count; // still to come from emitters
+	int late_count;   // of those, due but their place was taken
+	int gone_count;   // taken by outflows
 	int grain_count;
 	int64_t sphere_count;
 	double kinetic_energy;                             // J
@@ -54,6 +57,7 @@ typedef struct SandSimArrays
 	float *orientations; // w x y z
 	float *velocities;   // xyz, m/s
 	float *spins;        // xyz, rad/s, world axes
+	int32_t *flags;      // SandGrainFlag
 } SandSimArrays;
 void sand_sim_read(const SandSim *sim, const SandSimArrays *arrays);
 

@@ -321,6 +321,20 @@ static void bad_arrays_are_named(void)
 		d.obstacles = &bad[i].obstacle;
 		refuse(&d, bad[i].part);
 	}
+	const SandEmitter emitters[4] = {
+	    {.positions = two_places, .position_count = 0, .rate = 1, .end = 1},
+	    {.positions = two_places, .position_count = 1, .rate = -3, .end = 1},
+	    {.positions = two_places, .position_count = 1, .rate = 1, .begin = 2, .end = 1},
+	    {.positions = two_places, .position_count = 1, .rate = 1e9, .end = 100},
+	};
+	static const char *const parts[4] = {"0 places", "rate of -3", "from 2 s to 1 s", "lower the rate"};
+	for (int i = 0; i < 4; ++i)
+	{
+		d = two_balls();
+		d.emitters = &emitters[i];
+		d.emitter_count = 1;
+		refuse(&d, parts[i]);
+	}
 	const float sizes[2] = {1, -2};
 	d = two_balls();
 	d.grain_scales = sizes;
