@@ -1084,7 +1084,7 @@ static void kick(const SandWork *work, SandChunk *chunk)
 	}
 }
 
-static void place(const SandWork *work, SandChunk *chunk)
+static void place(const SandWork *work, SandChunk *chunk, bool is_listing)
 {
 	d4 inverse_unit = splat_d4(1 / work->unit), origin = {work->origin[0], work->origin[1], work->origin[2], 0};
 	chunk->fastest_square = 0;
@@ -1094,8 +1094,9 @@ static void place(const SandWork *work, SandChunk *chunk)
 		double speed_square = dot(velocity, velocity);
 		chunk->fastest_square = speed_square > chunk->fastest_square ? speed_square : chunk->fastest_square;
 		place_grain(work, &work->grains[i], inverse_unit, origin);
+		chunk->needs_list |= !is_listing && is_far(work, &work->grains[i]);
 	}
-	for (int i = chunk->first_sphere; i < chunk->first_sphere + chunk->sphere_count; ++i)
+	for (int i = chunk->first_sphere; is_listing && i < chunk->first_sphere + chunk->sphere_count; ++i)
 	{
 		memcpy(work->spheres[i].x_listed, work->spheres[i].x, sizeof(work->spheres[i].x));
 	}

@@ -162,8 +162,9 @@ typedef struct SandKernel
 	/// Contacts that chunk owns (a pair across a border belongs to its first sphere), with their forces now, springs
 	/// unchanged. Writes at most capacity, returns how many there are. Slow: one at a time.
 	int64_t (*contacts)(const SandWork *work, const SandChunk *chunk, SandContact *out, int64_t capacity);
-	/// Places the spheres of every grain of the chunk without moving it, and marks them as listed.
-	void (*place)(const SandWork *work, SandChunk *chunk);
+	/// Places the spheres of every grain of the chunk without moving it. is_listing: and marks them as listed; else
+	/// asks for a new list when one is far from where it was listed.
+	void (*place)(const SandWork *work, SandChunk *chunk, bool is_listing);
 } SandKernel;
 
 /// The fastest kernel this processor runs. name_wanted forces one ("baseline", "avx2") for tests; NULL = best.

@@ -15,6 +15,7 @@
 #include "kernel.h"
 #include "list.h"
 #include "pool.h"
+#include "scheme.h"
 
 #include <float.h>
 #include <math.h>
@@ -50,7 +51,11 @@ struct SandSim
 
 	int32_t *waiting; // ids of unborn grains, in order of birth
 	int waiting_count;
-	double next_birth; // s, first birth after the last attempt; grains that are late come along then
+	SandScheme scheme;
+	double tolerance;
+	double trial_step;      // s, RKF45: step to try next; 0 = the limit
+	SandSchemeState *trial; // per grain: state at the start of the step, then the rates of six stages
+	double next_birth;      // s, first birth after the last attempt; grains that are late come along then
 };
 
 static void quaternion_multiply(const double a[4], const double b[4], double out[4])
@@ -155,10 +160,16 @@ static void force_and_kick_task(void *context, int chunk_index)
 	sim->kernel->kick(&sim->work, &sim->chunks[chunk_index]);
 }
 
+static void trial_place_task(void *context, int chunk_index)
+{
+	SandSim *sim = context;
+	sim->kernel->place(&sim->work, &sim->chunks[chunk_index], false);
+}
+
 static void place_task(void *context, int chunk_index)
 {
 	SandSim *sim = context;
-	sim->kernel->place(&sim->work, &sim->chunks[chunk_index]);
+	sim->kernel->place(&sim->work, &sim->chunks[chunk_index], true);
 }
 
 // ---------------------------------------------------------------------------------------------- order and list
@@ -392,6 +403,15 @@ static SandStatus build_list(SandSim *sim, SandError *err)
 	return status;
 }
 
+// A new list with the grains in the order they are in.
+static SandStatus relist(SandSim *sim, SandError *err)
+{
+	cut_chunks(sim);
+	sand_pool_run(sim->pool, place_task, sim, sim->chunk_count);
+	++sim->list_count;
+	return sand_list_build(sim->list, &sim->work, sim->chunks, sim->chunk_count, sim->sphere_base, sim->pool, err);
+}
+
 // ---------------------------------------------------------------------------------------------- life and stepping
 
 static SandStatus allocate(SandSim *sim, SandError *err)
@@ -516,6 +536,36 @@ static SandStatus make_list(SandSim *sim, SandError *err)
 	return sand_list_create(&desc, &sim->list, err);
 }
 
+static SandStatus set_scheme(SandSim *sim, const SandSimDesc *desc, SandError *err)
+{
+	const SandScene *scene = sim->scene;
+	sim->scheme = desc->scheme;
+	sim->tolerance = desc->tolerance > 0 ? desc->tolerance : 1e-5;
+	if ((unsigned)desc->scheme >= SAND_SCHEME_COUNT || !(desc->tolerance >= 0 && desc->tolerance < 1))
+	{
+		return sand_fail(err, SAND_ERROR_ARGUMENT,
+		                 "The time scheme is %d with tolerance %g, expected 0 to %d and 0 to 1", (int)desc->scheme,
+		                 desc->tolerance, SAND_SCHEME_COUNT - 1);
+	}
+	if (desc->scheme == SAND_SCHEME_LEAPFROG)
+	{
+		return SAND_OK;
+	}
+	if (scene->emitter_count > 0 || scene->outflow_count > 0 || scene->sleep_speed > 0 || scene->drag > 0 ||
+	    scene->region_count > 0 || (desc->scheme == SAND_SCHEME_RKF45 && scene->has_history))
+	{
+		return sand_fail(
+		    err, SAND_ERROR_ARGUMENT,
+		    "Time scheme %d is for comparison and knows no emitters, outflows, sleep, wind, regions%s; use "
+		    "leapfrog (0)",
+		    (int)desc->scheme, desc->scheme == SAND_SCHEME_RKF45 ? " or history friction" : "");
+	}
+	sim->trial = sand_alloc((size_t)sim->grain_count * (SAND_RKF45_STAGES + 1), sizeof(SandSchemeState));
+	return sim->trial != NULL
+	           ? SAND_OK
+	           : sand_fail_memory(err, (size_t)sim->grain_count * 7 * sizeof(SandSchemeState), "the trial states");
+}
+
 // The deepest overlap at the start must be one that a bed at rest could have.
 static SandStatus check_overlaps(SandSim *sim, SandError *err)
 {
@@ -585,6 +635,7 @@ SandStatus sand_sim_create(const SandScene *scene, const SandSimDesc *desc, Sand
 	status = status != SAND_OK ? status : sand_pool_create(desc->thread_count, &sim->pool, err);
 	status = status != SAND_OK ? status : allocate(sim, err);
 	status = status != SAND_OK ? status : make_list(sim, err);
+	status = status != SAND_OK ? status : set_scheme(sim, desc, err);
 	if (status != SAND_OK)
 	{
 		sand_sim_destroy(sim);
@@ -622,6 +673,7 @@ void sand_sim_destroy(SandSim *sim)
 	sand_free(sim->sums);
 	sand_free(sim->sphere_base);
 	sand_free(sim->waiting);
+	sand_free(sim->trial);
 	sand_free(sim->chunks);
 	sand_free(sim);
 }
@@ -689,6 +741,124 @@ static double safe_step(const SandSim *sim)
 	return field > 0 ? fmin(step, sqrt(0.02 * radius / field)) : step;
 }
 
+// Spheres and forces of the grains as they are. The list is renewed when they left its reach.
+static SandStatus evaluate(SandSim *sim, SandError *err)
+{
+	sand_pool_run(sim->pool, trial_place_task, sim, sim->chunk_count);
+	SandStatus status = SAND_OK;
+	if (needs_list(sim))
+	{
+		// Grains keep their order until the step is done: trial states are kept by place in memory.
+		status = sim->scheme == SAND_SCHEME_EULER ? build_list(sim, err) : relist(sim, err);
+	}
+	if (status == SAND_OK)
+	{
+		sand_pool_run(sim->pool, force_task, sim, sim->chunk_count);
+	}
+	return status;
+}
+
+static SandStatus check_speeds(SandSim *sim, SandError *err)
+{
+	for (int c = 0; c < sim->chunk_count; ++c)
+	{
+		SandChunk *chunk = &sim->chunks[c];
+		for (int i = chunk->first_grain; i < chunk->first_grain + chunk->grain_count; ++i)
+		{
+			const double *v = sim->grains[i].velocity;
+			double square = v[0] * v[0] + v[1] * v[1] + v[2] * v[2];
+			if (!(square < sim->work.speed_limit * sim->work.speed_limit) && sim->grains[i].id < chunk->bad_grain)
+			{
+				chunk->bad_grain = sim->grains[i].id;
+				chunk->bad_speed = sqrt(square);
+			}
+		}
+	}
+	return report_bad_grain(sim, err);
+}
+
+static SandStatus take_euler_step(SandSim *sim, SandError *err)
+{
+	static const double whole = 1;
+	for (int i = 0; i < sim->grain_count; ++i)
+	{
+		SandSchemeState state = sand_scheme_read(&sim->grains[i]),
+		                rates = sand_scheme_rates(&sim->work, &sim->grains[i]);
+		sand_scheme_combine(&state, &rates, 1, 1, &whole, sim->work.step, &state);
+		sand_scheme_write(&state, &sim->grains[i]);
+	}
+	SandStatus status = check_speeds(sim, err);
+	return status != SAND_OK ? status : evaluate(sim, err);
+}
+
+// One accepted step of at most work.step, which is shortened to the step taken.
+static SandStatus take_rkf45_step(SandSim *sim, SandError *err)
+{
+	size_t n = (size_t)sim->grain_count;
+	SandSchemeState *start = sim->trial, *rates = sim->trial + n;
+	double limit = sim->work.step, step = sim->trial_step > 0 ? fmin(sim->trial_step, limit) : limit;
+	double radius = sim->scene->radius_min, speed = sim->scene->max_speed;
+	sim->work.step = 0; // forces only: no spring stretches
+	for (size_t i = 0; i < n; ++i)
+	{
+		start[i] = sand_scheme_read(&sim->grains[i]);
+	}
+	for (int attempt = 0; attempt < 100; ++attempt)
+	{
+		double error = 0;
+		for (int stage = 0; stage < SAND_RKF45_STAGES; ++stage)
+		{
+			for (size_t i = 0; i < n; ++i)
+			{
+				SandSchemeState state;
+				sand_scheme_combine(&start[i], rates + i, stage, n, sand_rkf45_row(stage), step, &state);
+				sand_scheme_write(&state, &sim->grains[i]);
+			}
+			SandStatus status = evaluate(sim, err);
+			if (status != SAND_OK)
+			{
+				return status;
+			}
+			for (size_t i = 0; i < n; ++i)
+			{
+				rates[(size_t)stage * n + i] = sand_scheme_rates(&sim->work, &sim->grains[i]);
+			}
+		}
+		for (size_t i = 0; i < n; ++i)
+		{
+			error = fmax(error, sand_scheme_error(rates + i, n, step, sim->grains[i].inverse_mass, radius, speed,
+			                                      sim->tolerance));
+		}
+		double growth = error > 0 ? fmin(fmax(0.9 * pow(error, -0.2), 0.2), 5) : 5;
+		sim->trial_step = fmin(step * growth, sim->step_limit * 10);
+		if (error <= 1 || step < 1e-6 * sim->step_limit)
+		{
+			for (size_t i = 0; i < n; ++i)
+			{
+				SandSchemeState state;
+				sand_scheme_combine(&start[i], rates + i, SAND_RKF45_STAGES, n, sand_rkf45_fourth(), step, &state);
+				sand_scheme_write(&state, &sim->grains[i]);
+			}
+			sim->work.step = step;
+			return check_speeds(sim, err);
+		}
+		step = sim->trial_step;
+	}
+	sim->is_failed = true;
+	return sand_fail(err, SAND_ERROR_UNSTABLE, "RKF45 found no step small enough for its tolerance %g at %.6f s",
+	                 sim->tolerance, sim->time);
+}
+
+static SandStatus take_scheme_step(SandSim *sim, SandError *err)
+{
+	double begin = sand_ticks();
+	SandStatus status = sim->scheme == SAND_SCHEME_EULER ? take_euler_step(sim, err) : take_rkf45_step(sim, err);
+	sim->is_failed = sim->is_failed || status != SAND_OK;
+	sim->force_seconds += sand_ticks() - begin;
+	sim->step_count += status == SAND_OK;
+	return status;
+}
+
 static SandStatus take_step(SandSim *sim, SandError *err)
 {
 	double begin = sand_ticks();
@@ -741,6 +911,7 @@ SandStatus sand_sim_advance(SandSim *sim, double seconds, SandCancel *cancel, Sa
 		return status;
 	}
 	sim->work.step = 0;
+	sim->trial_step = 0;
 	sand_pool_run(sim->pool, force_task, sim, sim->chunk_count);
 	double begin = sim->time, done = 0;
 	while (done < seconds)
@@ -751,13 +922,15 @@ SandStatus sand_sim_advance(SandSim *sim, double seconds, SandCancel *cancel, Sa
 		}
 		// Equal steps over what is left, so that the last is not a sliver.
 		double left = seconds - done, parts = ceil(left / safe_step(sim) * (1 - 1e-12));
-		sim->work.step = parts > 1 ? left / parts : left;
-		status = take_step(sim, err);
+		double step = parts > 1 ? left / parts : left;
+		sim->work.step = step;
+		status = sim->scheme == SAND_SCHEME_LEAPFROG ? take_step(sim, err) : take_scheme_step(sim, err);
 		if (status != SAND_OK)
 		{
 			return status;
 		}
-		done = parts > 1 ? done + sim->work.step : seconds;
+		// RKF45 may have taken a shorter one.
+		done = parts > 1 || sim->work.step < step ? done + sim->work.step : seconds;
 		sim->time = begin + done;
 	}
 	return SAND_OK;

@@ -5,6 +5,7 @@
 
 #include "kernel.h"
 #include "scene.h"
+#include "scheme.h"
 
 typedef struct SandSim SandSim;
 
@@ -13,6 +14,8 @@ typedef struct SandSimDesc
 	int thread_count;        // 0 = one per core
 	double step_seconds;     // s; 0 = a share of the scene's contact time
 	bool is_overlap_allowed; // do not refuse grains that overlap by more than half a radius at the start
+	SandScheme scheme;       // time stepping; others than leapfrog know no emitters, outflows, sleep, wind or regions
+	double tolerance;        // RKF45: error a step, of radius and max_speed; 0 = 1e-5
 	const char *kernel;      // inner loops, for tests: "baseline", "avx2"; NULL = the best that runs here
 } SandSimDesc;
 

@@ -1,8 +1,8 @@
 """The habits of this codebase, as tests: format, warnings, layering, one version, exported symbols.
 
-Comes in: the tree, and the builds that `python3 setup.py test` leaves in build/ and in .venv. Goes out: one complaint per
-line, each naming file, line and rule. Every scanner is itself tried on text that it must refuse (`test_scanners_...`), for
-a check that cannot fail is none.
+Comes in: the tree, and the builds that `python3 setup.py test` leaves in build/ and in .venv. Goes out: one complaint
+per line, each naming file, line and rule. Every scanner is itself tried on text that it must refuse, for a check that
+cannot fail is none.
 """
 
 import ast
@@ -35,7 +35,8 @@ CORE = {
     "scene": {"base", "law", "obstacle"},
     "kernel": {"base", "law", "obstacle", "scene"},
     "list": {"base", "kernel", "pool"},
-    "sim": {"base", "kernel", "list", "pool", "scene"},
+    "scheme": {"base", "kernel"},
+    "sim": {"base", "kernel", "list", "pool", "scene", "scheme"},
     "cache": {"base", "io"},
 }
 PYTHON_ROOMS = {"py_module", "py_types"}
@@ -49,19 +50,20 @@ OWNED_HEADERS = {
 }
 
 FILE_CALLS = (
-    "open openat open64 creat fopen fopen64 freopen fdopen tmpfile mkstemp mkostemp mkdtemp tmpnam close fclose read pread "
-    "readv write pwrite writev fread fwrite fflush fsync fdatasync sync syncfs lseek fseek fseeko ftell truncate ftruncate "
-    "fallocate posix_fallocate rename renameat renameat2 unlink unlinkat remove link linkat symlink mkdir mkdirat rmdir opendir "
-    "fdopendir readdir closedir scandir nftw ftw stat lstat fstat fstatat access faccessat chmod fchmod utimensat mmap munmap "
-    "flock lockf realpath getcwd chdir"
+    "open openat open64 creat fopen fopen64 freopen fdopen tmpfile mkstemp mkostemp mkdtemp tmpnam close fclose "
+    "read pread readv write pwrite writev fread fwrite fflush fsync fdatasync sync syncfs lseek fseek fseeko "
+    "ftell truncate ftruncate fallocate posix_fallocate rename renameat renameat2 unlink unlinkat remove link "
+    "linkat symlink mkdir mkdirat rmdir opendir fdopendir readdir closedir scandir nftw ftw stat lstat fstat "
+    "fstatat access faccessat chmod fchmod utimensat mmap munmap flock lockf realpath getcwd chdir"
 ).split()
 PRINT_CALLS = (
-    "printf vprintf fprintf vfprintf dprintf vdprintf puts fputs putchar fputc putc perror PySys_WriteStdout PySys_WriteStderr "
-    "PySys_FormatStdout PySys_FormatStderr"
+    "printf vprintf fprintf vfprintf dprintf vdprintf puts fputs putchar fputc putc perror PySys_WriteStdout "
+    "PySys_WriteStderr PySys_FormatStdout PySys_FormatStderr"
 ).split()
 
 WARNING_FLAGS = (
-    "-std=c17 -Wall -Wextra -Wconversion -Wshadow -Wmissing-prototypes -Wundef -Werror -ffp-contract=off -fvisibility=hidden"
+    "-std=c17 -Wall -Wextra -Wconversion -Wshadow -Wmissing-prototypes -Wundef -Werror -ffp-contract=off "
+    "-fvisibility=hidden"
 ).split()
 
 Complaint = collections.namedtuple("Complaint", "place rule")
@@ -73,8 +75,17 @@ def complaints_text(complaints):
 
 def tracked_files():
     """Every file that is or would be committed; without git, every file outside the folders that setup.py makes."""
-    listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT,
-                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False) if (ROOT / ".git").exists() else None
+    listed = (
+        subprocess.run(
+            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            check=False,
+        )
+        if (ROOT / ".git").exists()
+        else None
+    )
     if listed and listed.returncode == 0 and listed.stdout:
         paths = [ROOT / name for name in listed.stdout.decode().split("\0") if name]
     else:
@@ -111,7 +122,7 @@ def strip_c(text):
 
 
 def scan_calls(name, text, calls, rule):
-    """Calls of the listed functions, but not of members (`x.read(`, `x->read(`) nor of longer names (`sand_io_open(`)."""
+    """Calls of the listed functions; not of members (`x.read(`, `x->read(`) nor of longer names (`sand_io_open(`)."""
     pattern = re.compile(r"(?<![\w.>])(%s)\s*\(" % "|".join(calls))
     for number, line in enumerate(strip_c(text).split("\n"), 1):
         for match in pattern.finditer(line):
@@ -145,8 +156,13 @@ def scan_words(name, text):
     rules = {
         r"\b(%s)\b" % marks: "unfinished work: do it or open an issue",
         r"(?<![\w./}])/(%s)/" % "|".join(["work", "root", "home", "Users", "farm"]): "path of one machine",
-        r"(?i)(extra-)?index" + r"-url|find" + r"-links|py" + r"pi\.org|python" + r"hosted|arti" + r"factory|/simp" + r"le/":
-            "address of a registry",
+        r"(?i)(extra-)?index"
+        + r"-url|find"
+        + r"-links|py"
+        + r"pi\.org|python"
+        + r"hosted|arti"
+        + r"factory|/simp"
+        + r"le/": "address of a registry",
         r"\w+://[\w.-]+:\d+": "address with a port",
     }
     for number, line in enumerate(text.split("\n"), 1):
@@ -200,7 +216,7 @@ def scan_flags(command, flags):
 
 SCANNED = [
     (scan_calls, ("csrc/x.c", "int x(void) { return write(1, 0, 0); }", FILE_CALLS, "")),
-    (scan_calls, ("csrc/x.c", "/* a\n// b */ FILE *f = fopen (\"a\", \"b\");", FILE_CALLS, "")),
+    (scan_calls, ("csrc/x.c", '/* a\n// b */ FILE *f = fopen ("a", "b");', FILE_CALLS, "")),
     (scan_calls, ("csrc/x.c", 'void y(void) { char c = \'"\'; printf("x"); }', PRINT_CALLS, "")),
     (scan_includes, ("csrc/mesh.c", '#include "sim.h"')),
     (scan_includes, ("csrc/cache.c", '#include "scene.h"')),
@@ -224,8 +240,11 @@ SCANNED = [
     (scan_flags, ("cc -Wextra -ffast-math x.c", ["-Wextra"])),
 ]
 ALLOWED = [
-    (scan_calls, ("csrc/x.c", "// write(1)\nsand_io_write(a); p->read(b); s.close(c); char *t = \"open(x)\";", FILE_CALLS, "")),
-    (scan_calls, ("csrc/x.c", "snprintf(a, 1, \"printf(1)\"); vsnprintf(a, 1, b, c);", PRINT_CALLS, "")),
+    (
+        scan_calls,
+        ("csrc/x.c", '// write(1)\nsand_io_write(a); p->read(b); s.close(c); char *t = "open(x)";', FILE_CALLS, ""),
+    ),
+    (scan_calls, ("csrc/x.c", 'snprintf(a, 1, "printf(1)"); vsnprintf(a, 1, b, c);', PRINT_CALLS, "")),
     (scan_includes, ("csrc/cache.c", '#include "cache.h"\n#include "io.h"\n#include <string.h>\n// #include "sim.h"')),
     (scan_words, ("a.md", "see https://example.org/home/x and ${HOME}/work/y and ./work/z")),
     (scan_imports, ("addon/bake.py", "import numpy\nfrom . import engine", {"bpy", "barchan"}, "")),
@@ -254,18 +273,40 @@ def test_there_are_c_files_to_check():
 
 def test_c_is_formatted():
     tool = pathlib.Path(sys.executable).with_name("clang-format")
-    result = subprocess.run([tool, "--dry-run", "--Werror", *C_FILES], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                            check=False)
+    result = subprocess.run(
+        [tool, "--dry-run", "--Werror", *C_FILES],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
     places = sorted({line.split(": ")[0] for line in result.stdout.splitlines() if "-Wclang-format-violations" in line})
-    assert result.returncode == 0, ("run .venv/bin/clang-format -i on the files of\n%s"
-                                    % "\n".join(os.path.relpath(place, ROOT) for place in places[:40]) or result.stdout)
+    assert result.returncode == 0, (
+        "run .venv/bin/clang-format -i on the files of\n%s"
+        % "\n".join(os.path.relpath(place, ROOT) for place in places[:40])
+        or result.stdout
+    )
 
 
 def test_cppcheck_finds_nothing():
-    command = ["cppcheck", "--quiet", "--std=c11", "--language=c", "--enable=warning,performance,portability", "--inline-suppr",
-               "--error-exitcode=1", "--library=posix", "--library=python", "--suppress=missingIncludeSystem",
-               "--template={file}:{line}: {id}: {message}", "-I", str(CSRC), "-D__GNUC__=12", "-D__x86_64__=1",
-               *[str(path) for path in C_FILES if path.suffix == ".c"]]
+    command = [
+        "cppcheck",
+        "--quiet",
+        "--std=c11",
+        "--language=c",
+        "--enable=warning,performance,portability",
+        "--inline-suppr",
+        "--error-exitcode=1",
+        "--library=posix",
+        "--library=python",
+        "--suppress=missingIncludeSystem",
+        "--template={file}:{line}: {id}: {message}",
+        "-I",
+        str(CSRC),
+        "-D__GNUC__=12",
+        "-D__x86_64__=1",
+        *[str(path) for path in C_FILES if path.suffix == ".c"],
+    ]
     result = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     assert result.returncode == 0, result.stdout
 
@@ -276,26 +317,43 @@ def test_suppressions_say_why():
 
 
 def test_includes_go_one_way():
-    found = [complaint for path in sorted(CSRC.glob("*.[ch]")) for complaint in scan_includes(name_of(path), path.read_text())]
+    found = [
+        complaint
+        for path in sorted(CSRC.glob("*.[ch]"))
+        for complaint in scan_includes(name_of(path), path.read_text())
+    ]
     assert not found, complaints_text(found)
 
 
 def test_files_are_touched_only_by_io():
-    found = [complaint for path in sorted(CSRC.glob("*.[ch]")) if path.name != "io.c"
-             for complaint in scan_calls(name_of(path), path.read_text(), FILE_CALLS, "file calls live in io.c")]
+    found = [
+        complaint
+        for path in sorted(CSRC.glob("*.[ch]"))
+        if path.name != "io.c"
+        for complaint in scan_calls(name_of(path), path.read_text(), FILE_CALLS, "file calls live in io.c")
+    ]
     assert not found, complaints_text(found)
-    assert list(scan_calls("csrc/io.c", (CSRC / "io.c").read_text(), FILE_CALLS, "")), "io.c makes no file call: the list is out of date"
+    assert list(scan_calls("csrc/io.c", (CSRC / "io.c").read_text(), FILE_CALLS, "")), (
+        "io.c makes no file call: the list is out of date"
+    )
 
 
 def test_the_library_prints_nothing():
-    found = [complaint for path in sorted(CSRC.glob("*.[ch]"))
-             for complaint in scan_calls(name_of(path), path.read_text(), PRINT_CALLS, "the library prints nothing")]
+    found = [
+        complaint
+        for path in sorted(CSRC.glob("*.[ch]"))
+        for complaint in scan_calls(name_of(path), path.read_text(), PRINT_CALLS, "the library prints nothing")
+    ]
     assert not found, complaints_text(found)
 
 
 def test_c_is_ascii():
-    found = ["%s:%d" % (name_of(path), number) for path in C_FILES
-             for number, line in enumerate(path.read_bytes().split(b"\n"), 1) if not line.isascii()]
+    found = [
+        "%s:%d" % (name_of(path), number)
+        for path in C_FILES
+        for number, line in enumerate(path.read_bytes().split(b"\n"), 1)
+        if not line.isascii()
+    ]
     assert not found, found
 
 
@@ -306,7 +364,10 @@ def test_every_room_is_a_pair_with_a_first_line():
         for path in [source, header]:
             if path.exists():
                 first = path.read_text().split("\n", 1)[0]
-                assert re.match(r"// %s: \S" % path.stem, first), "%s must begin with '// %s: what this room is'" % (name_of(path), path.stem)
+                assert re.match(r"// %s: \S" % path.stem, first), "%s must begin with '// %s: what this room is'" % (
+                    name_of(path),
+                    path.stem,
+                )
     for header in sorted(CSRC.glob("*.h")):
         assert header.with_suffix(".c").exists(), "%s has no source" % name_of(header)
 
@@ -331,7 +392,12 @@ def test_c_is_compiled_with_every_warning_as_an_error(folder):
     rooms = {path.name for path in CSRC.glob("*.c") if folder == "release" or not path.name.startswith("py_")}
     assert rooms <= {name for name, _ in commands}, "not compiled: %s" % sorted(rooms - {name for name, _ in commands})
     extra = ["-DNDEBUG"] if folder == "release" else ["-fsanitize=address,undefined"]
-    found = [complaint for name, command in commands if name in rooms for complaint in scan_flags(command, WARNING_FLAGS + extra)]
+    found = [
+        complaint
+        for name, command in commands
+        if name in rooms
+        for complaint in scan_flags(command, WARNING_FLAGS + extra)
+    ]
     assert not found, complaints_text(found)
 
 
@@ -345,7 +411,9 @@ def test_sanitized_build_keeps_its_asserts():
 def test_extension_exports_only_its_entry():
     import barchan._core
 
-    result = subprocess.run(["nm", "-D", "--defined-only", barchan._core.__file__], stdout=subprocess.PIPE, text=True, check=True)
+    result = subprocess.run(
+        ["nm", "-D", "--defined-only", barchan._core.__file__], stdout=subprocess.PIPE, text=True, check=True
+    )
     assert [line.split()[-1] for line in result.stdout.splitlines()] == ["PyInit__core"]
 
 
@@ -370,13 +438,17 @@ def test_package_names_what_it_promises():
 def test_one_version_number():
     import barchan
 
-    version = re.search(r'^version = "(\d+\.\d+\.\d+)"$', (ROOT / "blender_manifest.toml").read_text(), re.MULTILINE).group(1)
+    version = re.search(
+        r'^version = "(\d+\.\d+\.\d+)"$', (ROOT / "blender_manifest.toml").read_text(), re.MULTILINE
+    ).group(1)
     assert barchan.__version__ == version
     assert importlib.metadata.version("barchan") == version
     assert "## [%s]" % version in (ROOT / "CHANGELOG.md").read_text()
     sources = [ROOT / "meson.build", ROOT / "pyproject.toml", ROOT / "setup.py"]
     sources += [*CSRC.glob("*.[ch]"), *(CSRC / "barchan").glob("*.py"), *(ROOT / "addon").glob("*.py")]
-    copies = [name_of(path) for path in sources if re.search(r"(?<![\d.])%s(?![\d.])" % re.escape(version), path.read_text())]
+    copies = [
+        name_of(path) for path in sources if re.search(r"(?<![\d.])%s(?![\d.])" % re.escape(version), path.read_text())
+    ]
     assert copies == [], "the version is written again in these files; blender_manifest.toml holds it"
 
 
@@ -389,23 +461,50 @@ def test_add_on_has_no_second_version():
 
 
 def test_bake_thread_never_sees_bpy():
-    found = [*scan_imports("addon/bake.py", (ROOT / "addon" / "bake.py").read_text(), {"bpy", "bmesh", "mathutils"},
-                           "the worker thread must not touch Blender")]
-    found += scan_imports("addon/engine.py", (ROOT / "addon" / "engine.py").read_text(), {"bpy", "bmesh", "mathutils"},
-                          "bake.py imports it")
+    found = [
+        *scan_imports(
+            "addon/bake.py",
+            (ROOT / "addon" / "bake.py").read_text(),
+            {"bpy", "bmesh", "mathutils"},
+            "the worker thread must not touch Blender",
+        )
+    ]
+    found += scan_imports(
+        "addon/engine.py",
+        (ROOT / "addon" / "engine.py").read_text(),
+        {"bpy", "bmesh", "mathutils"},
+        "bake.py imports it",
+    )
     assert not found, complaints_text(found)
 
 
 def test_engine_is_the_one_door_to_the_core():
     files = sorted((ROOT / "addon").glob("*.py"))
-    found = [complaint for path in files if path.name != "engine.py"
-             for complaint in scan_imports(name_of(path), path.read_text(), {"barchan"}, "only addon/engine.py imports barchan")]
+    found = [
+        complaint
+        for path in files
+        if path.name != "engine.py"
+        for complaint in scan_imports(
+            name_of(path), path.read_text(), {"barchan"}, "only addon/engine.py imports barchan"
+        )
+    ]
     assert not found, complaints_text(found)
-    assert list(scan_imports("addon/engine.py", (ROOT / "addon" / "engine.py").read_text(), {"barchan"}, "")), "engine.py imports no barchan"
+    assert list(scan_imports("addon/engine.py", (ROOT / "addon" / "engine.py").read_text(), {"barchan"}, "")), (
+        "engine.py imports no barchan"
+    )
 
 
 def test_add_on_imports_only_what_blender_ships():
-    shipped = set(sys.stdlib_module_names) | {"bpy", "bmesh", "mathutils", "gpu", "gpu_extras", "numpy", "barchan", "addon_utils"}
+    shipped = set(sys.stdlib_module_names) | {
+        "bpy",
+        "bmesh",
+        "mathutils",
+        "gpu",
+        "gpu_extras",
+        "numpy",
+        "barchan",
+        "addon_utils",
+    }
     for path in sorted((ROOT / "addon").glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(), feature_version=(3, 11))):
             modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
@@ -436,8 +535,11 @@ def test_text_files_are_tidy():
             found.append(Complaint(name_of(path), "no newline at the end"))
         if "\r" in text:
             found.append(Complaint(name_of(path), "carriage returns"))
-        found += [Complaint("%s:%d" % (name_of(path), number), "blanks at the end of the line")
-                  for number, line in enumerate(text.split("\n"), 1) if line != line.rstrip()]
+        found += [
+            Complaint("%s:%d" % (name_of(path), number), "blanks at the end of the line")
+            for number, line in enumerate(text.split("\n"), 1)
+            if line != line.rstrip()
+        ]
     assert not found, complaints_text(found)
 
 
