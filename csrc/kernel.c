@@ -161,6 +161,38 @@ INLINE void difference_columns(const SandSphere *spheres, const SandPair pairs[8
 	}
 }
 
+static int find_near(const SandCell *cells, int32_t from, int32_t to, const int32_t x[3], float limit,
+                     int32_t *near_out)
+{
+	i4 own = {x[0], x[1], x[2], 0};
+	int count = 0;
+	for (int32_t i = from; i < to; i += 8)
+	{
+		f4 rows[8];
+		f8 d[4];
+		for (int k = 0; k < 8; ++k)
+		{
+			rows[k] = (f4)(own - load_i4(cells[i + k].x));
+		}
+		for (int k = 0; k < 4; ++k)
+		{
+			d[k] = join(rows[k], rows[k + 4]);
+		}
+		transpose(d);
+		for (int k = 0; k < 3; ++k)
+		{
+			d[k] = __builtin_convertvector((i8)d[k], f8);
+		}
+		i8 is_near = d[0] * d[0] + d[1] * d[1] + d[2] * d[2] < splat(limit);
+		int bits = mask_bits(is_near) & (to - i < 8 ? (1 << (to - i)) - 1 : 255);
+		for (; bits != 0; bits &= bits - 1)
+		{
+			near_out[count++] = i + __builtin_ctz((unsigned)bits);
+		}
+	}
+	return count;
+}
+
 // Velocity at the sphere centres (lane 3: radius a minus radius b), and radius-weighted spin (lane 3: 1/m_a + 1/m_b).
 INLINE void motion_columns(const SandSphere *spheres, const SandPair pairs[8], f8 velocity[4], f8 spin[4])
 {
@@ -947,7 +979,8 @@ INLINE bool is_far(const SandWork *work, const SandGrain *grain)
 {
 	const SandSphere *sphere = work->spheres + grain->first_sphere;
 	int count = work->shapes[grain->shape].sphere_count;
-	float limit = work->listed_limit * work->listed_limit, farthest = 0;
+	float margin = grain->flags & SAND_GRAIN_FAST ? work->margin_fast : work->margin_slow;
+	float limit = margin * margin, farthest = 0;
 	for (int i = 0; i < count; ++i)
 	{
 		f4 d = __builtin_convertvector(load_i4(sphere[i].x) - load_i4(sphere[i].x_listed), f4);
@@ -1094,6 +1127,13 @@ static void place(const SandWork *work, SandChunk *chunk, bool is_listing)
 		double speed_square = dot(velocity, velocity);
 		chunk->fastest_square = speed_square > chunk->fastest_square ? speed_square : chunk->fastest_square;
 		place_grain(work, &work->grains[i], inverse_unit, origin);
+		if (is_listing)
+		{
+			SandGrain *grain = &work->grains[i];
+			d4 spin = spin_of(work, grain, load_d4(grain->orientation), load_d4(grain->momentum));
+			double bound = (double)work->shapes[grain->shape].bound * (double)grain->scale;
+			grain->reach_speed = (float)(sqrt(speed_square) + sqrt(dot(spin, spin)) * bound);
+		}
 		chunk->needs_list |= !is_listing && is_far(work, &work->grains[i]);
 	}
 	for (int i = chunk->first_sphere; is_listing && i < chunk->first_sphere + chunk->sphere_count; ++i)
@@ -1108,7 +1148,7 @@ static void place(const SandWork *work, SandChunk *chunk, bool is_listing)
 #define KERNEL_TEXT(set) TEXT_OF(set)
 
 extern const SandKernel KERNEL_OF(SAND_KERNEL);
-const SandKernel KERNEL_OF(SAND_KERNEL) = {KERNEL_TEXT(SAND_KERNEL), drift, forces, kick, contacts, place};
+const SandKernel KERNEL_OF(SAND_KERNEL) = {KERNEL_TEXT(SAND_KERNEL), drift, forces, kick, find_near, contacts, place};
 
 // The baseline build, which runs everywhere, also chooses.
 #ifdef SAND_KERNEL_CHOOSES

@@ -30,6 +30,7 @@ typedef enum SandGrainFlag
 	SAND_GRAIN_WAKING = 4, // touched by something fast: awake from the next list on
 	SAND_GRAIN_UNBORN = 8, // waits for its emitter
 	SAND_GRAIN_GONE = 16,  // taken by an outflow
+	SAND_GRAIN_FAST = 32,  // listed with the wide margin
 	SAND_GRAIN_ABSENT = SAND_GRAIN_LOST | SAND_GRAIN_UNBORN | SAND_GRAIN_GONE, // touches nothing
 	SAND_GRAIN_STILL = SAND_GRAIN_ABSENT | SAND_GRAIN_ASLEEP,                  // does not move
 } SandGrainFlag;
@@ -47,10 +48,10 @@ typedef struct SandGrain
 	int32_t shape;
 	int32_t first_sphere;
 	int32_t material;
-	int32_t flags;       // SandGrainFlag
-	int32_t quiet_steps; // steps in a row below the sleeping speed
-	float scale;         // size against the shape's
-	int32_t pad;
+	int32_t flags;          // SandGrainFlag
+	int32_t quiet_steps;    // steps in a row below the sleeping speed
+	float scale;            // size against the shape's
+	float reach_speed;      // m/s, fastest point of the grain when it was last placed for a list
 	double inverse_mass;    // 1/kg
 	double inverse_inertia; // 1/(kg m^2); 0 when the principal moments differ
 } SandGrain;
@@ -62,6 +63,13 @@ typedef struct SandSum
 	float force[4];
 	float torque[4];
 } SandSum;
+
+// Entry of a cell table: a copy of the position beside the index, so that the search streams.
+typedef struct SandCell
+{
+	int32_t x[3];
+	int32_t sphere;
+} SandCell;
 
 // Two spheres that may touch, in sorted order a < b; walls are last, so always b.
 typedef struct SandPair
@@ -84,8 +92,8 @@ typedef struct SandWork
 	double gravity[3]; // m/s^2
 	double step;       // s
 	double domain_min[3], domain_max[3];
-	double speed_limit; // m/s
-	float listed_limit; // units: a sphere farther than this from x_listed asks for a new list
+	double speed_limit;             // m/s
+	float margin_slow, margin_fast; // units: how far a sphere may move before its list is stale
 	const SandShape *shapes;
 	SandGrain *grains;
 	SandSphere *spheres;
@@ -149,6 +157,8 @@ typedef struct SandContact
 	float shear_force[3]; // N on grain
 } SandContact;
 
+#define SAND_NEAR_LIMIT 256
+
 typedef struct SandKernel
 {
 	const char *name;
@@ -159,6 +169,9 @@ typedef struct SandKernel
 	void (*forces)(const SandWork *work, SandChunk *chunk);
 	/// Second half kick; puts grains to sleep.
 	void (*kick)(const SandWork *work, SandChunk *chunk);
+	/// Numbers of the cells in [from, to) nearer to x than sqrt(limit), in order; at most to - from <= SAND_NEAR_LIMIT.
+	/// Reads up to seven cells past the end.
+	int (*near)(const SandCell *cells, int32_t from, int32_t to, const int32_t x[3], float limit, int32_t *near_out);
 	/// Contacts that chunk owns (a pair across a border belongs to its first sphere), with their forces now, springs
 	/// unchanged. Writes at most capacity, returns how many there are. Slow: one at a time.
 	int64_t (*contacts)(const SandWork *work, const SandChunk *chunk, SandContact *out, int64_t capacity);

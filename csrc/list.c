@@ -10,20 +10,14 @@ enum
 	LEVEL_LIMIT = 16
 };
 
-// Entry of a cell table: a copy of the position beside the index, so that the search streams.
-typedef struct CellEntry
-{
-	int32_t x[3];
-	int32_t sphere;
-} CellEntry;
-
-// One size class: spheres with radii within a factor of two. Cells along x are neighbouring buckets, so that a row of
-// cells is one run of entries; rows start at strides chosen so that no two rows of one search share a bucket.
+// One class of spheres: radii within a factor of two, and slow or fast. Cells along x are neighbouring buckets, so that
+// a row of cells is one run of entries; rows start at strides chosen so that no two rows of one search share a bucket.
 typedef struct Level
 {
 	int first_entry, entry_count;
 	float radius_max;    // units
-	double cell_inverse; // 1/units
+	float margin;        // units, of this list
+	uint32_t cell_scale; // cell = (x * cell_scale) >> 32
 	int span;            // cells that the largest search reaches to either side
 	uint32_t mask;
 	uint32_t stride_y, stride_z;
@@ -39,23 +33,24 @@ typedef struct Spring
 struct SandList
 {
 	SandListDesc desc;
-	Level levels[LEVEL_LIMIT];
-	int level_count;
-	CellEntry *entries;
+	Level levels[2 * LEVEL_LIMIT]; // slow ones, then as many fast ones
+	int level_count;               // all of them
+	int size_count;                // classes of size
+	SandCell *entries;
 	uint32_t *buckets; // per sphere, in its level's table
 	Spring *springs;
 	int32_t *spring_start; // per lasting sphere id, + 1
 	int64_t spring_capacity;
 };
 
-static int level_of(const SandList *list, float radius)
+static int level_of(const SandList *list, float radius, bool is_fast)
 {
 	int level = 0;
-	while (level + 1 < list->level_count && radius > list->levels[level].radius_max)
+	while (level + 1 < list->size_count && radius > list->levels[level].radius_max)
 	{
 		++level;
 	}
-	return level;
+	return is_fast ? level + list->size_count : level;
 }
 
 // Strides of the rows: rows of one search differ by up to 2 span in y and z and are 2 span + 1 buckets long.
@@ -96,14 +91,20 @@ SandStatus sand_list_create(const SandListDesc *desc, SandList **list_out, SandE
 	float radius = desc->radius_min;
 	do
 	{
-		Level *level = &list->levels[list->level_count++];
-		radius = 2 * radius < desc->radius_max && list->level_count < LEVEL_LIMIT ? 2 * radius : desc->radius_max;
-		level->radius_max = radius;
-		double cell = 2.0 * (double)radius + (double)desc->skin;
-		level->cell_inverse = 1 / cell;
-		level->span = (int)ceil(((double)desc->radius_max + (double)radius + (double)desc->skin) / cell - 1e-9);
-		size_t wanted =
-		    (size_t)(4 * level->span + 1) * (size_t)(4 * level->span + 1) * (size_t)(4 * level->span + 1) * 4;
+		radius = 2 * radius < desc->radius_max && list->size_count < LEVEL_LIMIT - 1 ? 2 * radius : desc->radius_max;
+		list->levels[list->size_count++].radius_max = radius;
+	} while (radius < desc->radius_max);
+	list->level_count = 2 * list->size_count;
+	for (int l = 0; l < list->level_count; ++l)
+	{
+		Level *level = &list->levels[l];
+		level->radius_max = list->levels[l % list->size_count].radius_max;
+		// The widest search against the smallest cells this level can have.
+		double cell = 2.0 * (double)(level->radius_max + desc->margin_slow) + (double)desc->bridge;
+		double reach =
+		    (double)(desc->radius_max + level->radius_max + 2 * desc->margin_fast_limit) + (double)desc->bridge;
+		level->span = (int)ceil(reach / cell);
+		size_t side = (size_t)(4 * level->span + 1), wanted = side * side * side * 4;
 		wanted = 2 * total > wanted ? 2 * total : wanted;
 		size_t table = 64;
 		while (table < wanted)
@@ -118,14 +119,14 @@ SandStatus sand_list_create(const SandListDesc *desc, SandList **list_out, SandE
 			sand_list_destroy(list);
 			return sand_fail_memory(err, table * sizeof(int32_t), "the cells of the neighbour list");
 		}
-	} while (radius < desc->radius_max);
-	list->entries = sand_alloc(total, sizeof(CellEntry));
+	}
+	list->entries = sand_alloc(total + 8, sizeof(SandCell)); // the kernel reads in eights
 	list->buckets = sand_alloc(total, sizeof(uint32_t));
 	list->spring_start = sand_alloc(desc->has_history ? total + 1 : 1, sizeof(int32_t));
 	if (list->entries == NULL || list->buckets == NULL || list->spring_start == NULL)
 	{
 		sand_list_destroy(list);
-		return sand_fail_memory(err, total * sizeof(CellEntry), "the neighbour list");
+		return sand_fail_memory(err, total * sizeof(SandCell), "the neighbour list");
 	}
 	*list_out = list;
 	return SAND_OK;
@@ -285,49 +286,50 @@ static bool is_absent(const SandWork *work, int32_t grain)
 	return grain >= 0 && (work->grains[grain].flags & SAND_GRAIN_ABSENT) != 0;
 }
 
-static int32_t cell_of(const Level *level, double x)
+// Cells from the lower corner of the domain. Positions lie within +-2^30, so the shifted one is positive.
+static uint32_t cell_of(const Level *level, int64_t x)
 {
-	return (int32_t)floor(x * level->cell_inverse);
+	int64_t shifted = x + (INT64_C(1) << 30);
+	return shifted > 0 ? (uint32_t)(((uint64_t)shifted * level->cell_scale) >> 32) : 0;
 }
 
-// All spheres into the tables of their size class: counting sort by bucket, in sphere order within a bucket.
+static bool is_fast(const SandWork *work, int32_t grain)
+{
+	return grain >= 0 && (work->grains[grain].flags & SAND_GRAIN_FAST) != 0;
+}
+
+// All spheres into the tables of their class: counting sort by bucket, in sphere order within a bucket.
 static void fill_cells(SandList *list, const SandWork *work)
 {
 	const SandSphere *spheres = work->spheres;
 	int total = list->desc.sphere_count + list->desc.wall_count;
 	for (int l = 0; l < list->level_count; ++l)
 	{
-		list->levels[l].entry_count = 0;
-		memset(list->levels[l].starts, 0, ((size_t)list->levels[l].mask + 2) * sizeof(int32_t));
+		Level *level = &list->levels[l];
+		level->entry_count = 0;
+		level->margin = (l < list->size_count ? work->margin_slow : work->margin_fast) + 0.5f * list->desc.bridge;
+		// Rounded so that no cell is narrower than two touching spheres of the level with their margins.
+		double cell = ceil(2.0 * ((double)level->radius_max + (double)level->margin)) + 1;
+		level->cell_scale = (uint32_t)(4294967296.0 / cell);
 	}
+	// Empty tables need no clearing: most scenes have few fast grains and one size.
 	for (int i = 0; i < total; ++i)
 	{
-		if (is_absent(work, spheres[i].grain))
+		if (!is_absent(work, spheres[i].grain))
 		{
-			continue;
+			++list->levels[level_of(list, spheres[i].radius, is_fast(work, spheres[i].grain))].entry_count;
 		}
-		Level *level = &list->levels[level_of(list, spheres[i].radius)];
-		uint32_t c[3];
-		for (int k = 0; k < 3; ++k)
-		{
-			c[k] = (uint32_t)cell_of(level, spheres[i].x[k]);
-		}
-		uint32_t bucket = (c[0] + c[1] * level->stride_y + c[2] * level->stride_z) & level->mask;
-		list->buckets[i] = bucket;
-		++level->starts[bucket + 1];
-		++level->entry_count;
 	}
 	int first = 0;
 	for (int l = 0; l < list->level_count; ++l)
 	{
 		Level *level = &list->levels[l];
 		level->first_entry = first;
-		level->starts[0] = first;
-		for (uint32_t b = 0; b <= level->mask; ++b)
-		{
-			level->starts[b + 1] += level->starts[b];
-		}
 		first += level->entry_count;
+		if (level->entry_count > 0)
+		{
+			memset(level->starts, 0, ((size_t)level->mask + 2) * sizeof(int32_t));
+		}
 	}
 	for (int i = 0; i < total; ++i)
 	{
@@ -335,7 +337,29 @@ static void fill_cells(SandList *list, const SandWork *work)
 		{
 			continue;
 		}
-		Level *level = &list->levels[level_of(list, spheres[i].radius)];
+		Level *level = &list->levels[level_of(list, spheres[i].radius, is_fast(work, spheres[i].grain))];
+		uint32_t bucket = (cell_of(level, spheres[i].x[0]) + cell_of(level, spheres[i].x[1]) * level->stride_y +
+		                   cell_of(level, spheres[i].x[2]) * level->stride_z) &
+		                  level->mask;
+		list->buckets[i] = bucket;
+		++level->starts[bucket + 1];
+	}
+	for (int l = 0; l < list->level_count; ++l)
+	{
+		Level *level = &list->levels[l];
+		level->starts[0] = level->entry_count > 0 ? level->first_entry : 0;
+		for (uint32_t b = 0; b <= level->mask && level->entry_count > 0; ++b)
+		{
+			level->starts[b + 1] += level->starts[b];
+		}
+	}
+	for (int i = 0; i < total; ++i)
+	{
+		if (is_absent(work, spheres[i].grain))
+		{
+			continue;
+		}
+		Level *level = &list->levels[level_of(list, spheres[i].radius, is_fast(work, spheres[i].grain))];
 		int32_t place = level->starts[list->buckets[i]]++;
 		memcpy(list->entries[place].x, spheres[i].x, sizeof(spheres[i].x));
 		list->entries[place].sphere = i;
@@ -344,8 +368,11 @@ static void fill_cells(SandList *list, const SandWork *work)
 	{
 		// Filling moved every start to its end: shift back.
 		Level *level = &list->levels[l];
-		memmove(level->starts + 1, level->starts, ((size_t)level->mask + 1) * sizeof(int32_t));
-		level->starts[0] = level->first_entry;
+		if (level->entry_count > 0)
+		{
+			memmove(level->starts + 1, level->starts, ((size_t)level->mask + 1) * sizeof(int32_t));
+			level->starts[0] = level->first_entry;
+		}
 	}
 }
 
@@ -374,6 +401,7 @@ static bool grow(SandPair **pairs, int32_t used, int32_t more, int32_t *capacity
 typedef struct Builder
 {
 	const SandList *list;
+	const SandKernel *kernel;
 	const SandWork *work;
 	SandChunk *chunk;
 	const int32_t *sphere_base;
@@ -397,52 +425,92 @@ static bool watch(Builder *b, int32_t sleeper, int32_t awake)
 	return true;
 }
 
-// Tests a run of entries against sphere i.
-static bool search_run(Builder *b, int32_t i, bool is_asleep, int32_t from, int32_t to)
+// A near sphere j of sphere i goes to the list it belongs to.
+static bool take_pair(Builder *b, int32_t i, int32_t j, bool is_asleep)
 {
 	SandChunk *chunk = b->chunk;
-	const SandSphere *spheres = b->work->spheres, *a = &spheres[i];
-	int32_t last = chunk->first_sphere + chunk->sphere_count;
-	if (!grow(&chunk->pairs, b->inner_count, to - from + 8, &chunk->pair_capacity) ||
-	    !grow(&b->outer, b->outer_count, to - from, &b->outer_capacity))
+	if (b->work->sleep_speed > 0 && is_asleep)
 	{
-		return false;
-	}
-	bool can_sleep = b->work->sleep_speed > 0;
-	float base = a->radius + b->list->desc.skin;
-	int32_t ax = a->x[0], ay = a->x[1], az = a->x[2];
-	for (int32_t e = from; e < to; ++e)
-	{
-		const CellEntry *entry = &b->list->entries[e];
-		// Cells that share a bucket may lie anywhere: the difference of far spheres needs 64 bits.
-		float dx = (float)((int64_t)ax - entry->x[0]), dy = (float)((int64_t)ay - entry->x[1]);
-		float dz = (float)((int64_t)az - entry->x[2]);
-		int32_t j = entry->sphere;
-		float reach = base + spheres[j].radius;
-		if (dx * dx + dy * dy + dz * dz >= reach * reach || spheres[j].grain == a->grain)
+		if (is_still(b->work, b->work->spheres[j].grain))
 		{
-			continue;
+			return true;
 		}
-		bool is_inner = j >= chunk->first_sphere && j < last;
-		if (can_sleep)
+		if (!watch(b, i, j))
 		{
-			bool is_other_still = is_still(b->work, spheres[j].grain);
-			if (is_asleep && is_other_still)
-			{
-				continue;
-			}
-			if (is_asleep && !watch(b, i, j))
+			return false;
+		}
+	}
+	if ((uint32_t)(j - chunk->first_sphere) >= (uint32_t)chunk->sphere_count)
+	{
+		b->outer[b->outer_count++] = i < j ? (SandPair){i, j} : (SandPair){j, i};
+	}
+	else if (j > i)
+	{
+		chunk->pairs[b->inner_count++] = (SandPair){i, j};
+	}
+	return true;
+}
+
+// Tests a run of entries against sphere i. The level's largest radius decides most without looking at the sphere.
+static bool search_run(Builder *b, const Level *level, int32_t i, float reach_own, bool is_asleep, int32_t from,
+                       int32_t to)
+{
+	const SandSphere *spheres = b->work->spheres, *a = &spheres[i];
+	float widest = reach_own + level->margin + level->radius_max;
+	int32_t near[SAND_NEAR_LIMIT];
+	for (int32_t begin = from; begin < to; begin += SAND_NEAR_LIMIT)
+	{
+		int32_t end = to < begin + SAND_NEAR_LIMIT ? to : begin + SAND_NEAR_LIMIT;
+		int count = b->kernel->near(b->list->entries, begin, end, a->x, widest * widest, near);
+		for (int k = 0; k < count; ++k)
+		{
+			const SandCell *entry = &b->list->entries[near[k]];
+			const SandSphere *s = &spheres[entry->sphere];
+			// Positions lie within +-2^30, so differences fit.
+			float dx = (float)(a->x[0] - entry->x[0]), dy = (float)(a->x[1] - entry->x[1]),
+			      dz = (float)(a->x[2] - entry->x[2]);
+			float reach = reach_own + level->margin + s->radius;
+			if (dx * dx + dy * dy + dz * dz < reach * reach && s->grain != a->grain &&
+			    !take_pair(b, i, entry->sphere, is_asleep))
 			{
 				return false;
 			}
 		}
-		if (!is_inner)
+	}
+	return true;
+}
+
+static bool search_level(Builder *b, const Level *level, int32_t i, float reach_own, bool is_asleep)
+{
+	const SandSphere *a = &b->work->spheres[i];
+	int64_t reach = (int64_t)ceil((double)reach_own + (double)level->margin + (double)level->radius_max);
+	uint32_t low[3], high[3];
+	for (int k = 0; k < 3; ++k)
+	{
+		low[k] = cell_of(level, a->x[k] - reach);
+		high[k] = cell_of(level, a->x[k] + reach);
+	}
+	for (uint32_t z = low[2]; z <= high[2]; ++z)
+	{
+		for (uint32_t y = low[1]; y <= high[1]; ++y)
 		{
-			b->outer[b->outer_count++] = i < j ? (SandPair){i, j} : (SandPair){j, i};
-		}
-		else if (j > i)
-		{
-			chunk->pairs[b->inner_count++] = (SandPair){i, j};
+			uint32_t row = y * level->stride_y + z * level->stride_z;
+			uint32_t first = (low[0] + row) & level->mask, last = (high[0] + row) & level->mask;
+			// A row that wraps around the table's end is read in two pieces.
+			int32_t from = level->starts[first], to = level->starts[first <= last ? last + 1 : level->mask + 1];
+			int32_t more = first <= last ? 0 : level->starts[last + 1] - level->starts[0];
+			int32_t room = to - from + more;
+			if (room == 0)
+			{
+				continue;
+			}
+			if (!grow(&b->chunk->pairs, b->inner_count, room + 8, &b->chunk->pair_capacity) ||
+			    !grow(&b->outer, b->outer_count, room, &b->outer_capacity) ||
+			    !search_run(b, level, i, reach_own, is_asleep, from, to) ||
+			    (more > 0 && !search_run(b, level, i, reach_own, is_asleep, level->starts[0], level->starts[last + 1])))
+			{
+				return false;
+			}
 		}
 	}
 	return true;
@@ -452,35 +520,14 @@ static bool search_sphere(Builder *b, int32_t i)
 {
 	const SandSphere *a = &b->work->spheres[i];
 	bool is_asleep = is_still(b->work, a->grain);
+	float margin = is_fast(b->work, a->grain) ? b->work->margin_fast : b->work->margin_slow;
+	float reach_own = a->radius + margin + 0.5f * b->list->desc.bridge;
 	for (int l = 0; l < b->list->level_count; ++l)
 	{
 		const Level *level = &b->list->levels[l];
-		if (level->entry_count == 0)
+		if (level->entry_count > 0 && !search_level(b, level, i, reach_own, is_asleep))
 		{
-			continue;
-		}
-		double reach = (double)a->radius + (double)level->radius_max + (double)b->list->desc.skin;
-		int32_t low[3], high[3];
-		for (int k = 0; k < 3; ++k)
-		{
-			low[k] = cell_of(level, (double)a->x[k] - reach);
-			high[k] = cell_of(level, (double)a->x[k] + reach);
-		}
-		for (int32_t z = low[2]; z <= high[2]; ++z)
-		{
-			for (int32_t y = low[1]; y <= high[1]; ++y)
-			{
-				uint32_t row = (uint32_t)y * level->stride_y + (uint32_t)z * level->stride_z;
-				uint32_t first = ((uint32_t)low[0] + row) & level->mask, last = ((uint32_t)high[0] + row) & level->mask;
-				bool is_found =
-				    first <= last ? search_run(b, i, is_asleep, level->starts[first], level->starts[last + 1])
-				                  : search_run(b, i, is_asleep, level->starts[first], level->starts[level->mask + 1]) &&
-				                        search_run(b, i, is_asleep, level->starts[0], level->starts[last + 1]);
-				if (!is_found)
-				{
-					return false;
-				}
-			}
+			return false;
 		}
 	}
 	return true;
@@ -500,7 +547,8 @@ static bool search_obstacles(Builder *b, int32_t i)
 	{
 		return false;
 	}
-	double p[3], reach = ((double)s->radius + (double)b->list->desc.skin) * b->work->unit;
+	float margin = is_fast(b->work, s->grain) ? b->work->margin_fast : b->work->margin_slow;
+	double p[3], reach = ((double)(s->radius + margin) + (double)b->list->desc.bridge) * b->work->unit;
 	for (int k = 0; k < 3; ++k)
 	{
 		p[k] = (double)s->x[k] * b->work->unit + b->work->origin[k];
@@ -635,6 +683,7 @@ static bool build_chunk(Builder *b)
 typedef struct BuildContext
 {
 	const SandList *list;
+	const SandKernel *kernel;
 	const SandWork *work;
 	SandChunk *chunks;
 	const int32_t *sphere_base;
@@ -643,17 +692,20 @@ typedef struct BuildContext
 static void build_task(void *context, int chunk_index)
 {
 	const BuildContext *c = context;
-	Builder builder = {
-	    .list = c->list, .work = c->work, .chunk = &c->chunks[chunk_index], .sphere_base = c->sphere_base};
+	Builder builder = {.list = c->list,
+	                   .kernel = c->kernel,
+	                   .work = c->work,
+	                   .chunk = &c->chunks[chunk_index],
+	                   .sphere_base = c->sphere_base};
 	builder.chunk->is_short = !build_chunk(&builder);
 	sand_free(builder.outer);
 }
 
-SandStatus sand_list_build(SandList *list, const SandWork *work, SandChunk *chunks, int chunk_count,
-                           const int32_t *sphere_base, SandPool *pool, SandError *err)
+SandStatus sand_list_build(SandList *list, const SandKernel *kernel, const SandWork *work, SandChunk *chunks,
+                           int chunk_count, const int32_t *sphere_base, SandPool *pool, SandError *err)
 {
 	fill_cells(list, work);
-	BuildContext context = {list, work, chunks, sphere_base};
+	BuildContext context = {list, kernel, work, chunks, sphere_base};
 	sand_pool_run(pool, build_task, &context, chunk_count);
 	for (int c = 0; c < chunk_count; ++c)
 	{

@@ -1,6 +1,8 @@
 // list: which spheres may touch in the next steps. Comes in: placed spheres in chunks. Goes out: pairs per chunk.
-// Linear in spheres and independent of empty space: spheres are put into hashed cells, one table per size class, so
-// that large spheres among small ones do not make the small ones' cells large.
+// A pair is listed when its gap is below the margins of both grains: the few fast grains of a scene carry a wide
+// margin, the many slow ones a narrow one, so that lists stay short and last long. Linear in spheres and independent of
+// empty space: spheres are put into hashed cells, one table per size class, so that large spheres among small ones do
+// not make the small ones' cells large.
 #ifndef SAND_LIST_H
 #define SAND_LIST_H
 
@@ -15,7 +17,9 @@ typedef struct SandListDesc
 	int wall_count;   // following them in the sphere array
 	int grain_count;
 	float radius_min, radius_max; // units
-	float skin;                   // units: pairs closer than touching + skin are listed
+	float bridge;                 // units: reach of bridges beyond touching, half of it on either sphere
+	float margin_slow;            // units, of slow grains
+	float margin_fast_limit;      // units, largest margin of fast ones
 	bool has_history;
 	int obstacle_count;
 } SandListDesc;
@@ -29,8 +33,8 @@ SandStatus sand_list_save_history(SandList *list, const SandWork *work, const Sa
                                   const int32_t *sphere_base, SandError *err);
 
 /// Makes the chunks' pairs from the spheres' places; restores saved springs. Fails with SAND_ERROR_MEMORY.
-SandStatus sand_list_build(SandList *list, const SandWork *work, SandChunk *chunks, int chunk_count,
-                           const int32_t *sphere_base, SandPool *pool, SandError *err);
+SandStatus sand_list_build(SandList *list, const SandKernel *kernel, const SandWork *work, SandChunk *chunks,
+                           int chunk_count, const int32_t *sphere_base, SandPool *pool, SandError *err);
 
 /// Tangential springs as they were last saved, for checkpoints: triples of words (low id, other, 3 stretches) in order.
 typedef struct SandSpring

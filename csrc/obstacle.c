@@ -19,7 +19,8 @@ static bool emit(SandTouch *touches, int *slots, int *count, double reach, int s
 static void touch_plane(const SandObstacle *o, const double p[3], double reach, SandTouch *touches, int *slots,
                         int *count)
 {
-	double n[3] = {o->axis[0], o->axis[1], o->axis[2]}, d[3], height = 0;
+	const double *n = o->unit_axis;
+	double d[3], height = 0;
 	for (int k = 0; k < 3; ++k)
 	{
 		d[k] = p[k] - (double)o->point[k];
@@ -108,7 +109,6 @@ static void touch_box(const SandObstacle *o, const double p[3], double reach, Sa
 
 typedef struct Polar
 {
-	double axis[3]; // unit to double precision: near the axis the float's rounding would tilt the radial direction
 	double height;  // along the axis
 	double radius;  // from it
 	double away[3]; // unit, from it; zero on it
@@ -116,22 +116,17 @@ typedef struct Polar
 
 static Polar polar_of(const SandObstacle *o, const double p[3])
 {
-	Polar polar = {{0}, 0, 0, {0}};
-	double d[3], length = 0, square = 0;
+	Polar polar = {0, 0, {0}};
+	const double *axis = o->unit_axis;
+	double d[3], square = 0;
 	for (int k = 0; k < 3; ++k)
 	{
-		length += (double)o->axis[k] * (double)o->axis[k];
-	}
-	length = sqrt(length);
-	for (int k = 0; k < 3; ++k)
-	{
-		polar.axis[k] = (double)o->axis[k] / length;
 		d[k] = p[k] - (double)o->point[k];
-		polar.height += d[k] * polar.axis[k];
+		polar.height += d[k] * axis[k];
 	}
 	for (int k = 0; k < 3; ++k)
 	{
-		polar.away[k] = d[k] - polar.height * polar.axis[k];
+		polar.away[k] = d[k] - polar.height * axis[k];
 		square += polar.away[k] * polar.away[k];
 	}
 	polar.radius = sqrt(square);
@@ -146,7 +141,7 @@ static void touch_cylinder(const SandObstacle *o, const double p[3], double reac
                            int *count)
 {
 	Polar polar = polar_of(o, p);
-	const double *away = polar.away, *axis = polar.axis, height = polar.height, radius = polar.radius;
+	const double *away = polar.away, *axis = o->unit_axis, height = polar.height, radius = polar.radius;
 	double n[3];
 	double r = o->size[0], half = o->size[1];
 	double beyond_side = radius - r, beyond_end = half > 0 ? fabs(height) - half : -1e300;
@@ -195,7 +190,7 @@ static void touch_cone(const SandObstacle *o, const double p[3], double reach, S
                        int *count)
 {
 	Polar polar = polar_of(o, p);
-	const double *away = polar.away, *axis = polar.axis, height = polar.height, radius = polar.radius;
+	const double *away = polar.away, *axis = o->unit_axis, height = polar.height, radius = polar.radius;
 	double n[3];
 	// In the half plane (radius, height) the surface is the segment from begin to end along (slope, 1).
 	double slope = o->size[0], begin = o->size[1], end = o->size[2], scale = 1 / sqrt(1 + slope * slope);
@@ -282,7 +277,9 @@ SandStatus sand_obstacle_check(SandObstacle *o, int index, SandError *err)
 		}
 		for (int k = 0; k < 3; ++k)
 		{
-			o->axis[k] = (float)((double)o->axis[k] / length);
+			// In double: near the axis the float's rounding would tilt the radial direction.
+			o->unit_axis[k] = (double)o->axis[k] / length;
+			o->axis[k] = (float)o->unit_axis[k];
 		}
 	}
 	return SAND_OK;

@@ -19,12 +19,14 @@ typedef enum SandObstacleKind
 typedef struct SandObstacle
 {
 	SandObstacleKind kind;
-	int32_t is_inside; // not 0: grains live inside (box, cylinder, cone)
-	int32_t material;  // index into the scene's materials
-	float point[3];    // m
-	float axis[3];     // made unit by the scene
-	float size[3];     // m
-	float roughness;   // m, spacing of virtual half-sunk spheres of that radius on a plane; 0 = smooth
+	int32_t is_inside;   // not 0: grains live inside (box, cylinder, cone)
+	int32_t material;    // index into the scene's materials
+	float point[3];      // m
+	float axis[3];       // made unit by the scene
+	float size[3];       // m
+	int32_t pad;         // zero; no hole before the doubles, so that the struct can be hashed
+	float roughness;     // m, spacing of virtual half-sunk spheres of that radius on a plane; 0 = smooth
+	double unit_axis[3]; // made by sand_obstacle_check from axis
 } SandObstacle;
 
 /// A sphere can touch a surface at several places, a box's corner at three.

@@ -83,6 +83,26 @@ static void raise_kind(PyObject *object, PyArrayObject *array, const char *name,
 	}
 }
 
+/// Any object as an array of whatever type NumPy finds. What NumPy refuses, rows of different lengths for one, is told
+/// in its own words after the name.
+static PyArrayObject *array_of(PyObject *object, const char *name)
+{
+	PyObject *array = PyArray_FROM_O(object);
+	if (array == NULL && PyErr_ExceptionMatches(PyExc_ValueError))
+	{
+		PyObject *type, *value, *traceback;
+		PyErr_Fetch(&type, &value, &traceback);
+		PyObject *text = value != NULL ? PyObject_Str(value) : NULL;
+		PyErr_Clear();
+		PyErr_Format(PyExc_ValueError, "%s: %V", name, text, "not an array");
+		Py_XDECREF(text);
+		Py_XDECREF(type);
+		Py_XDECREF(value);
+		Py_XDECREF(traceback);
+	}
+	return (PyArrayObject *)array;
+}
+
 static bool is_real(PyArrayObject *array)
 {
 	return PyTypeNum_ISFLOAT(PyArray_TYPE(array)) || PyTypeNum_ISINTEGER(PyArray_TYPE(array));
@@ -127,7 +147,7 @@ static PyArrayObject *contiguous(PyArrayObject *array, int type)
 /// Checks kind and shape, then converts to the floating-point type.
 static PyArrayObject *reals(PyObject *object, int type, const char *name, npy_intp row_count, npy_intp column_count)
 {
-	PyArrayObject *array = (PyArrayObject *)PyArray_FROM_O(object);
+	PyArrayObject *array = array_of(object, name);
 	if (array == NULL)
 	{
 		return NULL;
@@ -192,7 +212,7 @@ static int check_int32(PyArrayObject *array, const char *name)
 
 PyArrayObject *sand_py_ints(PyObject *object, const char *name, npy_intp row_count, npy_intp column_count)
 {
-	PyArrayObject *array = (PyArrayObject *)PyArray_FROM_O(object);
+	PyArrayObject *array = array_of(object, name);
 	if (array == NULL)
 	{
 		return NULL;
@@ -318,6 +338,65 @@ int sand_py_float(PyObject *object, const char *name, float *value_out)
 	return 0;
 }
 
+int sand_py_bool(PyObject *object, const char *name, bool *value_out)
+{
+	if (object == NULL)
+	{
+		return 0;
+	}
+	if (!PyBool_Check(object) && !PyArray_IsScalar(object, Bool))
+	{
+		sand_py_raise_type(object, name, "True or False");
+		return -1;
+	}
+	int truth = PyObject_IsTrue(object);
+	if (truth < 0)
+	{
+		return -1;
+	}
+	*value_out = truth != 0;
+	return 0;
+}
+
+// Words in
+
+void sand_py_join(const char *const *words, char *text_out, size_t byte_count)
+{
+	size_t used = 0;
+	text_out[0] = '\0';
+	for (int i = 0; words[i] != NULL && used < byte_count; ++i)
+	{
+		const char *before = i == 0 ? "" : words[i + 1] != NULL ? ", " : " or ";
+		int added = snprintf(text_out + used, byte_count - used, "%s%s", before, words[i]);
+		used += added > 0 ? (size_t)added : byte_count;
+	}
+}
+
+int sand_py_choice(PyObject *object, const char *name, const char *const *choices, int *index_out)
+{
+	if (object == NULL)
+	{
+		return 0;
+	}
+	char expected[256];
+	sand_py_join(choices, expected, sizeof expected);
+	if (!PyUnicode_Check(object))
+	{
+		sand_py_raise_type(object, name, expected);
+		return -1;
+	}
+	for (int i = 0; choices[i] != NULL; ++i)
+	{
+		if (PyUnicode_CompareWithASCIIString(object, choices[i]) == 0)
+		{
+			*index_out = i;
+			return 0;
+		}
+	}
+	PyErr_Format(PyExc_ValueError, "%s: found %R, expected %s", name, object, expected);
+	return -1;
+}
+
 // Arrays out
 
 static void free_block(PyObject *capsule)
@@ -426,27 +505,159 @@ static PyObject *fill(PyObject *module, PyObject *args, PyObject *kwargs)
 	return status == SAND_OK ? points_array(&points) : sand_py_raise(state, &err);
 }
 
+// Grains
+
+/// The radius of a grain's spheres, in metres. -1 with TypeError or ValueError.
+static int read_radius(const SandPyState *state, PyObject *object, float *radius_out)
+{
+	if (sand_py_float(object, "radius", radius_out) != 0)
+	{
+		return -1;
+	}
+	if (!(*radius_out > 0) || !isfinite(*radius_out))
+	{
+		SandError err;
+		sand_fail(&err, SAND_ERROR_ARGUMENT, "The radius is %g m, expected a finite number above 0",
+		          (double)*radius_out);
+		sand_py_raise(state, &err);
+		return -1;
+	}
+	return 0;
+}
+
 static PyObject *tetrahedron(PyObject *module, PyObject *args, PyObject *kwargs)
 {
 	static char *names[] = {"radius", NULL};
 	PyObject *object;
 	float radius = 0;
 	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:tetrahedron", names, &object) ||
-	    sand_py_float(object, "radius", &radius) != 0)
+	    read_radius(state_of(module), object, &radius) != 0)
 	{
 		return NULL;
-	}
-	if (!(radius > 0) || !isfinite(radius))
-	{
-		SandError err;
-		sand_fail(&err, SAND_ERROR_ARGUMENT, "The radius is %g m, expected a finite number above 0", (double)radius);
-		return sand_py_raise(state_of(module), &err);
 	}
 	npy_intp shape[2] = {4, 3};
 	PyObject *array = PyArray_SimpleNew(2, shape, NPY_FLOAT32);
 	if (array != NULL)
 	{
 		sand_shape_tetrahedron(radius, PyArray_DATA((PyArrayObject *)array));
+	}
+	return array;
+}
+
+typedef enum ShapeKind
+{
+	SHAPE_TETRAHEDRON,
+	SHAPE_CUBE,
+	SHAPE_ROD,
+	SHAPE_SPHERE,
+} ShapeKind;
+
+static PyObject *grain_shape(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = {"kind", "radius", "count", NULL};
+	static const char *const kinds[] = {"tetrahedron", "cube", "rod", "sphere", NULL};
+	PyObject *kind_object;
+	PyObject *radius_object;
+	PyObject *count_object = NULL;
+	int kind = SHAPE_TETRAHEDRON;
+	float radius = 0;
+	int32_t rod_count = 3;
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|O:shape", names, &kind_object, &radius_object, &count_object) ||
+	    sand_py_choice(kind_object, "kind", kinds, &kind) != 0 ||
+	    read_radius(state_of(module), radius_object, &radius) != 0 ||
+	    sand_py_int32(count_object, "count", &rod_count) != 0)
+	{
+		return NULL;
+	}
+	if (kind == SHAPE_ROD && (rod_count < 1 || rod_count > SAND_SHAPE_SPHERE_LIMIT))
+	{
+		SandError err;
+		sand_fail(&err, SAND_ERROR_ARGUMENT, "The rod's count is %d spheres, expected 1 to %d", (int)rod_count,
+		          SAND_SHAPE_SPHERE_LIMIT);
+		return sand_py_raise(state_of(module), &err);
+	}
+	npy_intp size[2] = {kind == SHAPE_TETRAHEDRON ? 4 : kind == SHAPE_CUBE ? 8 : kind == SHAPE_ROD ? rod_count : 1, 3};
+	PyObject *offsets = PyArray_SimpleNew(2, size, NPY_FLOAT32);
+	PyObject *radii = offsets != NULL ? PyArray_SimpleNew(1, size, NPY_FLOAT32) : NULL;
+	if (radii == NULL)
+	{
+		Py_XDECREF(offsets);
+		return NULL;
+	}
+	float *offset_data = PyArray_DATA((PyArrayObject *)offsets);
+	float *radius_data = PyArray_DATA((PyArrayObject *)radii);
+	switch (kind)
+	{
+	case SHAPE_TETRAHEDRON:
+		sand_shape_tetrahedron(radius, offset_data);
+		break;
+	case SHAPE_CUBE:
+		sand_shape_cube(radius, offset_data);
+		break;
+	case SHAPE_ROD:
+		sand_shape_rod(radius, rod_count, offset_data);
+		break;
+	default:
+		memset(offset_data, 0, 3 * sizeof(float));
+		break;
+	}
+	for (npy_intp i = 0; i < size[0]; ++i)
+	{
+		radius_data[i] = radius;
+	}
+	return Py_BuildValue("NN", offsets, radii);
+}
+
+static PyObject *grain_sizes(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = {"kind", "low", "high", "spread", "seed", "count", NULL};
+	static const char *const kinds[] = {"uniform", "lognormal", NULL};
+	PyObject *kind_object;
+	PyObject *low_object;
+	PyObject *high_object;
+	PyObject *spread_object = NULL;
+	PyObject *seed_object = NULL;
+	PyObject *count_object = NULL;
+	int kind = SAND_SIZES_UNIFORM;
+	double low = 0, high = 0, spread = 0;
+	uint64_t seed = 0;
+	int32_t count = 0;
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|OO$O:sizes", names, &kind_object, &low_object, &high_object,
+	                                 &spread_object, &seed_object, &count_object))
+	{
+		return NULL;
+	}
+	if (count_object == NULL)
+	{
+		PyErr_SetString(PyExc_TypeError, "sizes() needs the keyword argument 'count'");
+		return NULL;
+	}
+	if (sand_py_choice(kind_object, "kind", kinds, &kind) != 0 || sand_py_double(low_object, "low", &low) != 0 ||
+	    sand_py_double(high_object, "high", &high) != 0 || sand_py_double(spread_object, "spread", &spread) != 0 ||
+	    sand_py_uint64(seed_object, "seed", &seed) != 0 || sand_py_int32(count_object, "count", &count) != 0)
+	{
+		return NULL;
+	}
+	if (count < 0)
+	{
+		PyErr_Format(PyExc_ValueError, "count is %d, expected 0 to %d", (int)count, INT32_MAX);
+		return NULL;
+	}
+	npy_intp size[1] = {count};
+	PyObject *array = PyArray_SimpleNew(1, size, NPY_FLOAT32);
+	if (array == NULL)
+	{
+		return NULL;
+	}
+	float *scales = PyArray_DATA((PyArrayObject *)array);
+	SandError err = {0};
+	PyThreadState *thread = PyEval_SaveThread();
+	SandStatus status = sand_scene_sizes((SandSizes)kind, low, high, spread, seed, count, scales, &err);
+	PyEval_RestoreThread(thread);
+	if (status != SAND_OK)
+	{
+		Py_DECREF(array);
+		return sand_py_raise(state_of(module), &err);
 	}
 	return array;
 }
@@ -496,7 +707,7 @@ static int add_frame_array(SandCacheFrame *frame, PyObject *key, PyObject *value
 	{
 		return -1;
 	}
-	PyArrayObject *found = (PyArrayObject *)PyArray_FROM_O(value);
+	PyArrayObject *found = array_of(value, array->name);
 	if (found == NULL)
 	{
 		return -1;
@@ -807,6 +1018,14 @@ static PyMethodDef methods[] = {
      "Points inside a closed mesh, as a (K, 3) float32 array, in metres."},
     {"tetrahedron", WITH_KEYWORDS(tetrahedron),
      "tetrahedron(radius)\n--\n\nCentres of four touching spheres, as a (4, 3) float32 array, in metres."},
+    {"shape", WITH_KEYWORDS(grain_shape),
+     "shape(kind, radius, count=3)\n--\n\n"
+     "A grain of equal spheres as Scene takes it: (K, 3) float32 offsets and (K,) float32 radii, in metres.\n"
+     "kind: 'tetrahedron' and 'cube' of touching spheres, 'rod' of count spheres one radius apart, 'sphere'."},
+    {"sizes", WITH_KEYWORDS(grain_sizes),
+     "sizes(kind, low, high, spread=0, seed=0, *, count)\n--\n\n"
+     "Random sizes for Scene's scales, a (count,) float32 array from low to high.\n"
+     "kind: 'uniform', or 'lognormal' about 1, whose logarithm deviates by spread."},
     {"write_frame", WITH_KEYWORDS(write_frame),
      "write_frame(folder, frame, arrays, seconds=0.0, settings_hash=0, state_hash=0)\n--\n\n"
      "Writes a dict of arrays as one frame file, whole or not at all. No other thread may change them meanwhile."},

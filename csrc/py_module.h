@@ -51,6 +51,13 @@ int sand_py_uint64(PyObject *object, const char *name, uint64_t *value_out);
 int sand_py_int32(PyObject *object, const char *name, int32_t *value_out);
 int sand_py_double(PyObject *object, const char *name, double *value_out);
 int sand_py_float(PyObject *object, const char *name, float *value_out);
+int sand_py_bool(PyObject *object, const char *name, bool *value_out); // True or False, no other truth
+
+/// A word out of a list that ends with NULL; *index_out becomes its place. Else as the numbers.
+int sand_py_choice(PyObject *object, const char *name, const char *const *choices, int *index_out);
+
+/// "a, b or c" of a list that ends with NULL, for sentences; cut at byte_count - 1.
+void sand_py_join(const char *const *words, char *text_out, size_t byte_count);
 
 /// TypeError: "name: found <type of object>, expected <expected>".
 void sand_py_raise_type(PyObject *object, const char *name, const char *expected);

@@ -1,6 +1,6 @@
 // py_types: the types Mesh, Scene and Sim. Comes in: Python calls. Goes out: properties, arrays, exceptions.
 // Mesh and Scene never change after they are made, so any thread may read them. A Sim belongs to one call at a time:
-// a second thread that comes while advance() runs gets a RuntimeError; only cancel() may come at any time.
+// a second thread that comes while a call works without the GIL gets a RuntimeError; only cancel() may come any time.
 // The types cannot be subclassed: the type of an object leads straight to the module's state.
 #include "py_module.h"
 
@@ -8,6 +8,7 @@
 #include "sim.h"
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -198,10 +199,12 @@ static const SandScene *scene_of(PyObject *self)
 /// The arguments of Scene() as Python gave them; NULL = left out.
 typedef struct SceneArguments
 {
-	PyObject *positions, *shapes, *gravity;
-	PyObject *orientations, *velocities, *spins, *grain_shapes;
-	PyObject *wall_positions, *planes, *seed;
-	PyObject *density, *restitution, *friction, *max_overlap, *max_speed, *wall_radius;
+	PyObject *positions, *shapes, *gravity, *max_overlap, *max_speed, *restitution_speed;
+	PyObject *density, *restitution, *friction, *materials, *material_pairs;
+	PyObject *orientations, *velocities, *spins, *scales, *grain_shapes, *grain_materials;
+	PyObject *wall_positions, *wall_radius, *wall_material, *planes, *obstacles;
+	PyObject *drag, *wind, *regions;
+	PyObject *sleep_speed, *sleep_seconds, *wake_speed, *seed;
 } SceneArguments;
 
 static bool is_given(PyObject *object)
@@ -242,19 +245,44 @@ static int hold_floats(PyObject *held, PyObject *object, const char *name, npy_i
 	return 0;
 }
 
+/// An optional int32 array, one number per grain; left out it stays NULL.
+static int hold_ints(PyObject *held, PyObject *object, const char *name, npy_intp row_count, const int32_t **data_out)
+{
+	if (!is_given(object))
+	{
+		return 0;
+	}
+	PyArrayObject *array = sand_py_ints(object, name, row_count, 0);
+	if (hold(held, array) != 0)
+	{
+		return -1;
+	}
+	*data_out = PyArray_DATA(array);
+	return 0;
+}
+
+/// The items of a list, or of anything else that can be walked through. A new tuple, so that no Python code that runs
+/// while an item is read can change it. NULL with an exception.
+static PyObject *items_of(PyObject *object, const char *name, const char *expected)
+{
+	// Walking through a dict gives its keys, which nobody means here.
+	PyObject *items = PyDict_Check(object) ? NULL : PySequence_Tuple(object);
+	if (items == NULL && (PyDict_Check(object) || PyErr_ExceptionMatches(PyExc_TypeError)))
+	{
+		PyErr_Clear();
+		sand_py_raise_type(object, name, expected);
+	}
+	return items;
+}
+
 /// One (offsets, radii) pair. offsets None = all zero.
 static int read_shape(PyObject *held, PyObject *pair, Py_ssize_t index, SandShapeDesc *shape)
 {
-	PyObject *items = PySequence_Tuple(pair);
 	char name[64];
 	snprintf(name, sizeof name, "shapes[%lld]", (long long)index);
+	PyObject *items = items_of(pair, name, "a pair (offsets, radii)");
 	if (items == NULL)
 	{
-		if (PyErr_ExceptionMatches(PyExc_TypeError))
-		{
-			PyErr_Clear();
-			sand_py_raise_type(pair, name, "a pair (offsets, radii)");
-		}
 		return -1;
 	}
 	if (PyTuple_Size(items) != 2)
@@ -285,14 +313,9 @@ static int read_shape(PyObject *held, PyObject *pair, Py_ssize_t index, SandShap
 /// All shapes, in a block of sand_alloc that the caller frees: desc->shapes.
 static int read_shapes(PyObject *held, PyObject *object, SandSceneDesc *desc)
 {
-	PyObject *pairs = PySequence_Tuple(object);
+	PyObject *pairs = items_of(object, "shapes", "a sequence of pairs (offsets, radii)");
 	if (pairs == NULL)
 	{
-		if (PyErr_ExceptionMatches(PyExc_TypeError))
-		{
-			PyErr_Clear();
-			sand_py_raise_type(object, "shapes", "a sequence of pairs (offsets, radii)");
-		}
 		return -1;
 	}
 	Py_ssize_t count = PyTuple_Size(pairs);
@@ -314,6 +337,320 @@ static int read_shapes(PyObject *held, PyObject *object, SandSceneDesc *desc)
 	return result;
 }
 
+// Dicts of the scene: each becomes one C struct, by a table of its keys.
+
+typedef enum KeyKind
+{
+	KEY_FLOAT,
+	KEY_VECTOR, // three floats
+	KEY_INT,    // int32_t
+	KEY_BOOL,   // int32_t
+	KEY_CHOICE, // an enum, as the place in choices
+} KeyKind;
+
+typedef struct Key
+{
+	const char *name;
+	KeyKind kind;
+	size_t offset; // in the struct
+	bool is_required;
+	const char *const *choices; // of KEY_CHOICE, ends with NULL
+} Key;
+
+#define KEY_LIMIT 16
+
+/// What the dicts of one argument look like.
+typedef struct Record
+{
+	const char *argument;
+	const Key *keys;
+	int key_count; // at most KEY_LIMIT
+	size_t byte_count;
+	const void *plain; // the struct of a dict without keys
+} Record;
+
+#define RECORD(argument, keys, plain) {argument, keys, sizeof keys / sizeof keys[0], sizeof plain, &plain}
+#define CHECK_KEYS(keys) _Static_assert(sizeof keys / sizeof keys[0] <= KEY_LIMIT, "keys fit into their list")
+
+// KEY_CHOICE writes these as int32_t.
+_Static_assert(sizeof(SandNormal) == 4 && sizeof(SandShear) == 4 && sizeof(SandObstacleKind) == 4, "enums of 4 bytes");
+
+static const char *const normal_names[] = {
+    [SAND_NORMAL_HERTZ] = "hertz",
+    [SAND_NORMAL_HERTZ_CONSTANT] = "hertz-constant",
+    [SAND_NORMAL_HERTZ_DAMPER] = "hertz-damper",
+    [SAND_NORMAL_LINEAR] = "linear",
+    [SAND_NORMAL_COUNT] = NULL,
+};
+
+static const char *const shear_names[] = {
+    [SAND_SHEAR_VISCOUS] = "viscous",
+    [SAND_SHEAR_HISTORY] = "history",
+    [SAND_SHEAR_COUNT] = NULL,
+};
+
+static const char *const obstacle_names[] = {
+    [SAND_OBSTACLE_PLANE] = "plane", [SAND_OBSTACLE_BOX] = "box",  [SAND_OBSTACLE_CYLINDER] = "cylinder",
+    [SAND_OBSTACLE_CONE] = "cone",   [SAND_OBSTACLE_COUNT] = NULL,
+};
+
+static const Key material_keys[] = {
+    {"density", KEY_FLOAT, offsetof(SandMaterial, density), false, NULL},
+    {"young", KEY_FLOAT, offsetof(SandMaterial, young), false, NULL},
+    {"poisson", KEY_FLOAT, offsetof(SandMaterial, poisson), false, NULL},
+    {"restitution", KEY_FLOAT, offsetof(SandMaterial, restitution), false, NULL},
+    {"friction", KEY_FLOAT, offsetof(SandMaterial, friction), false, NULL},
+    {"rolling", KEY_FLOAT, offsetof(SandMaterial, rolling), false, NULL},
+    {"cohesion", KEY_FLOAT, offsetof(SandMaterial, cohesion), false, NULL},
+    {"cohesion_range", KEY_FLOAT, offsetof(SandMaterial, cohesion_range), false, NULL},
+    {"normal", KEY_CHOICE, offsetof(SandMaterial, normal), false, normal_names},
+    {"shear", KEY_CHOICE, offsetof(SandMaterial, shear), false, shear_names},
+};
+CHECK_KEYS(material_keys);
+static const SandMaterial plain_material = {.friction = -1};
+static const Record material_record = RECORD("materials", material_keys, plain_material);
+
+static const Key pair_keys[] = {
+    {"a", KEY_INT, offsetof(SandMaterialPair, a), true, NULL},
+    {"b", KEY_INT, offsetof(SandMaterialPair, b), true, NULL},
+    {"restitution", KEY_FLOAT, offsetof(SandMaterialPair, restitution), false, NULL},
+    {"friction", KEY_FLOAT, offsetof(SandMaterialPair, friction), false, NULL},
+    {"rolling", KEY_FLOAT, offsetof(SandMaterialPair, rolling), false, NULL},
+    {"cohesion", KEY_FLOAT, offsetof(SandMaterialPair, cohesion), false, NULL},
+};
+CHECK_KEYS(pair_keys);
+static const SandMaterialPair plain_pair = {.restitution = -1, .friction = -1, .rolling = -1, .cohesion = -1};
+static const Record pair_record = RECORD("material_pairs", pair_keys, plain_pair);
+
+static const Key obstacle_keys[] = {
+    {"kind", KEY_CHOICE, offsetof(SandObstacle, kind), true, obstacle_names},
+    {"is_inside", KEY_BOOL, offsetof(SandObstacle, is_inside), false, NULL},
+    {"material", KEY_INT, offsetof(SandObstacle, material), false, NULL},
+    {"point", KEY_VECTOR, offsetof(SandObstacle, point), false, NULL},
+    {"axis", KEY_VECTOR, offsetof(SandObstacle, axis), false, NULL},
+    {"size", KEY_VECTOR, offsetof(SandObstacle, size), false, NULL},
+    {"roughness", KEY_FLOAT, offsetof(SandObstacle, roughness), false, NULL},
+};
+CHECK_KEYS(obstacle_keys);
+static const SandObstacle plain_obstacle = {.kind = SAND_OBSTACLE_PLANE};
+static const Record obstacle_record = RECORD("obstacles", obstacle_keys, plain_obstacle);
+
+static const Key region_keys[] = {
+    {"min", KEY_VECTOR, offsetof(SandForceRegion, min), true, NULL},
+    {"max", KEY_VECTOR, offsetof(SandForceRegion, max), true, NULL},
+    {"acceleration", KEY_VECTOR, offsetof(SandForceRegion, acceleration), true, NULL},
+};
+CHECK_KEYS(region_keys);
+static const SandForceRegion plain_region = {.acceleration = {0, 0, 0}};
+static const Record region_record = RECORD("regions", region_keys, plain_region);
+
+/// Three numbers, in metres or what the argument is in. None is no vector here: the caller asks is_given().
+static int read_vector(PyObject *object, const char *name, float vector_out[3])
+{
+	PyArrayObject *array = sand_py_floats(object, name, 3, 0);
+	if (array == NULL)
+	{
+		return -1;
+	}
+	memcpy(vector_out, PyArray_DATA(array), 3 * sizeof(float));
+	Py_DECREF(array);
+	return 0;
+}
+
+/// One value of a dict into its place in the struct. where names the dict: "materials[1]".
+static int read_key(const Key *key, PyObject *value, const char *where, char *record)
+{
+	char name[96];
+	snprintf(name, sizeof name, "%s %s", where, key->name);
+	char *place = record + key->offset;
+	float number = 0, vector[3] = {0};
+	int32_t whole = 0;
+	bool is_true = false;
+	int choice = 0, result = 0;
+	switch (key->kind)
+	{
+	case KEY_FLOAT:
+		result = sand_py_float(value, name, &number);
+		memcpy(place, &number, sizeof number);
+		return result;
+	case KEY_VECTOR:
+		result = read_vector(value, name, vector);
+		memcpy(place, vector, sizeof vector);
+		return result;
+	case KEY_INT:
+		result = sand_py_int32(value, name, &whole);
+		break;
+	case KEY_BOOL:
+		result = sand_py_bool(value, name, &is_true);
+		whole = is_true;
+		break;
+	case KEY_CHOICE:
+		result = sand_py_choice(value, name, key->choices, &choice);
+		whole = choice;
+		break;
+	}
+	memcpy(place, &whole, sizeof whole);
+	return result;
+}
+
+/// TypeError or ValueError: a key that the record does not have.
+static void raise_unknown_key(const Record *record, PyObject *key, const char *where)
+{
+	const char *names[KEY_LIMIT + 1] = {NULL};
+	for (int i = 0; i < record->key_count; ++i)
+	{
+		names[i] = record->keys[i].name;
+	}
+	char expected[256];
+	sand_py_join(names, expected, sizeof expected);
+	PyErr_Format(PyUnicode_Check(key) ? PyExc_ValueError : PyExc_TypeError, "%s: found the key %R, expected %s", where,
+	             key, expected);
+}
+
+/// One dict -> one struct, which holds the plain values already.
+static int read_record(const Record *record, PyObject *object, Py_ssize_t index, char *struct_out)
+{
+	char where[64];
+	snprintf(where, sizeof where, "%s[%lld]", record->argument, (long long)index);
+	if (!PyDict_Check(object))
+	{
+		sand_py_raise_type(object, where, "a dict");
+		return -1;
+	}
+	// A list of the items: reading a value may run Python code, which might change the dict.
+	PyObject *items = PyDict_Items(object);
+	if (items == NULL)
+	{
+		return -1;
+	}
+	bool is_seen[KEY_LIMIT] = {false};
+	int result = 0;
+	for (Py_ssize_t i = 0; i < PyList_Size(items) && result == 0; ++i)
+	{
+		PyObject *item = PyList_GetItem(items, i);
+		PyObject *key = PyTuple_GetItem(item, 0);
+		int k = 0;
+		while (k < record->key_count &&
+		       !(PyUnicode_Check(key) && PyUnicode_CompareWithASCIIString(key, record->keys[k].name) == 0))
+		{
+			++k;
+		}
+		if (k == record->key_count)
+		{
+			raise_unknown_key(record, key, where);
+			result = -1;
+			break;
+		}
+		is_seen[k] = true;
+		result = read_key(&record->keys[k], PyTuple_GetItem(item, 1), where, struct_out);
+	}
+	Py_DECREF(items);
+	for (int k = 0; k < record->key_count && result == 0; ++k)
+	{
+		if (record->keys[k].is_required && !is_seen[k])
+		{
+			PyErr_Format(PyExc_ValueError, "%s: found no key '%s', expected one", where, record->keys[k].name);
+			result = -1;
+		}
+	}
+	return result;
+}
+
+/// All dicts of an argument (NULL and None: none) behind lead_count plain structs, which the caller fills. The block is
+/// of sand_alloc and the caller's to free, also on failure; *block_out stays NULL when there is none.
+static int read_records(const Record *record, PyObject *object, int64_t lead_count, void **block_out, int *count_out)
+{
+	PyObject *items = is_given(object) ? items_of(object, record->argument, "a sequence of dicts") : PyTuple_New(0);
+	if (items == NULL)
+	{
+		return -1;
+	}
+	Py_ssize_t item_count = PyTuple_Size(items);
+	int64_t count = lead_count + item_count;
+	char *block = count <= INT32_MAX ? sand_alloc((size_t)count, record->byte_count) : NULL;
+	if (block == NULL)
+	{
+		PyErr_NoMemory();
+		Py_DECREF(items);
+		return -1;
+	}
+	*block_out = block;
+	*count_out = (int)count;
+	int result = 0;
+	for (int64_t i = 0; i < count && result == 0; ++i)
+	{
+		char *one = block + (size_t)i * record->byte_count;
+		memcpy(one, record->plain, record->byte_count);
+		if (i >= lead_count)
+		{
+			Py_ssize_t index = (Py_ssize_t)(i - lead_count);
+			result = read_record(record, PyTuple_GetItem(items, index), index, one);
+		}
+	}
+	Py_DECREF(items);
+	return result;
+}
+
+/// The list of materials, or the one that density, restitution and friction describe.
+static int read_materials(const SceneArguments *from, SandSceneDesc *desc)
+{
+	const struct
+	{
+		PyObject *object;
+		const char *name;
+		size_t offset;
+	} numbers[] = {{from->density, "density", offsetof(SandMaterial, density)},
+	               {from->restitution, "restitution", offsetof(SandMaterial, restitution)},
+	               {from->friction, "friction", offsetof(SandMaterial, friction)}};
+	bool is_list = is_given(from->materials);
+	void *block = NULL;
+	int result = read_records(&material_record, from->materials, is_list ? 0 : 1, &block, &desc->material_count);
+	desc->materials = block;
+	for (size_t i = 0; i < sizeof numbers / sizeof numbers[0] && result == 0; ++i)
+	{
+		if (is_list && numbers[i].object != NULL)
+		{
+			PyErr_Format(PyExc_TypeError, "%s: found beside materials, expected one of the two; put it into the dicts",
+			             numbers[i].name);
+			result = -1;
+		}
+		else if (!is_list)
+		{
+			float *place = (float *)(void *)((char *)block + numbers[i].offset);
+			result = sand_py_float(numbers[i].object, numbers[i].name, place);
+		}
+	}
+	if (result != 0)
+	{
+		return -1;
+	}
+	block = NULL;
+	result = read_records(&pair_record, from->material_pairs, 0, &block, &desc->material_pair_count);
+	desc->material_pairs = block;
+	return result;
+}
+
+/// Planes first, then the dicts.
+static int read_obstacles(PyObject *held, const SceneArguments *from, SandSceneDesc *desc)
+{
+	const float *planes = NULL;
+	int64_t plane_count = 0;
+	if (hold_floats(held, from->planes, "planes", -1, 6, &planes, &plane_count) != 0)
+	{
+		return -1;
+	}
+	void *block = NULL;
+	int result = read_records(&obstacle_record, from->obstacles, plane_count, &block, &desc->obstacle_count);
+	SandObstacle *obstacles = block;
+	desc->obstacles = obstacles;
+	for (int64_t i = 0; i < plane_count && result == 0; ++i)
+	{
+		memcpy(obstacles[i].point, planes + 6 * i, sizeof(obstacles[i].point));
+		memcpy(obstacles[i].axis, planes + 6 * i + 3, sizeof(obstacles[i].axis));
+	}
+	return result;
+}
+
 static int read_gravity(PyObject *object, double gravity[3])
 {
 	if (!is_given(object))
@@ -331,9 +668,59 @@ static int read_gravity(PyObject *object, double gravity[3])
 	return 0;
 }
 
-/// Arguments -> description. The arrays live in held; desc->shapes and desc->obstacles are the caller's to free, also
-/// on failure.
-static int read_scene(PyObject *held, const SceneArguments *from, SandMaterial *material, SandSceneDesc *desc)
+static int read_numbers(const SceneArguments *from, SandSceneDesc *desc)
+{
+	const struct
+	{
+		PyObject *object;
+		const char *name;
+		float *value;
+	} numbers[] = {{from->max_overlap, "max_overlap", &desc->max_overlap},
+	               {from->max_speed, "max_speed", &desc->max_speed},
+	               {from->restitution_speed, "restitution_speed", &desc->restitution_speed},
+	               {from->wall_radius, "wall_radius", &desc->wall_radius},
+	               {from->drag, "drag", &desc->drag},
+	               {from->sleep_speed, "sleep_speed", &desc->sleep_speed},
+	               {from->sleep_seconds, "sleep_seconds", &desc->sleep_seconds},
+	               {from->wake_speed, "wake_speed", &desc->wake_speed}};
+	for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; ++i)
+	{
+		if (sand_py_float(numbers[i].object, numbers[i].name, numbers[i].value) != 0)
+		{
+			return -1;
+		}
+	}
+	if (sand_py_int32(from->wall_material, "wall_material", &desc->wall_material) != 0 ||
+	    sand_py_uint64(from->seed, "seed", &desc->seed) != 0 || read_gravity(from->gravity, desc->gravity) != 0)
+	{
+		return -1;
+	}
+	return is_given(from->wind) ? read_vector(from->wind, "wind", desc->wind) : 0;
+}
+
+/// Arrays of one row per grain, and the walls.
+static int read_grains(PyObject *held, const SceneArguments *from, SandSceneDesc *desc)
+{
+	if (hold_floats(held, from->positions, "positions", -1, 3, &desc->grain_positions, &desc->grain_count) != 0)
+	{
+		return -1;
+	}
+	npy_intp count = (npy_intp)desc->grain_count;
+	if (hold_floats(held, from->orientations, "orientations", count, 4, &desc->grain_orientations, NULL) != 0 ||
+	    hold_floats(held, from->velocities, "velocities", count, 3, &desc->grain_velocities, NULL) != 0 ||
+	    hold_floats(held, from->spins, "spins", count, 3, &desc->grain_spins, NULL) != 0 ||
+	    hold_floats(held, from->scales, "scales", count, 0, &desc->grain_scales, NULL) != 0 ||
+	    hold_ints(held, from->grain_shapes, "grain_shapes", count, &desc->grain_shapes) != 0 ||
+	    hold_ints(held, from->grain_materials, "grain_materials", count, &desc->grain_materials) != 0)
+	{
+		return -1;
+	}
+	return hold_floats(held, from->wall_positions, "wall_positions", -1, 3, &desc->wall_positions, &desc->wall_count);
+}
+
+/// Arguments -> description. The arrays live in held; the blocks are the caller's to free with free_scene_blocks(),
+/// also on failure.
+static int read_scene(PyObject *held, const SceneArguments *from, SandSceneDesc *desc)
 {
 	if (!is_given(from->positions) || !is_given(from->shapes))
 	{
@@ -341,83 +728,74 @@ static int read_scene(PyObject *held, const SceneArguments *from, SandMaterial *
 		             is_given(from->positions) ? "shapes" : "positions");
 		return -1;
 	}
-	if (sand_py_float(from->density, "density", &material->density) != 0 ||
-	    sand_py_float(from->restitution, "restitution", &material->restitution) != 0 ||
-	    sand_py_float(from->friction, "friction", &material->friction) != 0 ||
-	    sand_py_float(from->max_overlap, "max_overlap", &desc->max_overlap) != 0 ||
-	    sand_py_float(from->max_speed, "max_speed", &desc->max_speed) != 0 ||
-	    sand_py_float(from->wall_radius, "wall_radius", &desc->wall_radius) != 0)
+	if (read_numbers(from, desc) != 0 || read_grains(held, from, desc) != 0 ||
+	    read_shapes(held, from->shapes, desc) != 0 || read_materials(from, desc) != 0 ||
+	    read_obstacles(held, from, desc) != 0)
 	{
 		return -1;
 	}
-	if (read_gravity(from->gravity, desc->gravity) != 0 || sand_py_uint64(from->seed, "seed", &desc->seed) != 0 ||
-	    hold_floats(held, from->positions, "positions", -1, 3, &desc->grain_positions, &desc->grain_count) != 0)
-	{
-		return -1;
-	}
-	npy_intp count = (npy_intp)desc->grain_count;
-	const float *planes = NULL;
-	int64_t plane_count = 0;
-	if (hold_floats(held, from->orientations, "orientations", count, 4, &desc->grain_orientations, NULL) != 0 ||
-	    hold_floats(held, from->velocities, "velocities", count, 3, &desc->grain_velocities, NULL) != 0 ||
-	    hold_floats(held, from->spins, "spins", count, 3, &desc->grain_spins, NULL) != 0 ||
-	    hold_floats(held, from->wall_positions, "wall_positions", -1, 3, &desc->wall_positions, &desc->wall_count) !=
-	        0 ||
-	    hold_floats(held, from->planes, "planes", -1, 6, &planes, &plane_count) != 0 ||
-	    read_shapes(held, from->shapes, desc) != 0)
-	{
-		return -1;
-	}
-	if (plane_count > INT32_MAX)
-	{
-		PyErr_Format(PyExc_ValueError, "planes: found %lld, expected at most %d", (long long)plane_count, INT32_MAX);
-		return -1;
-	}
-	SandObstacle *obstacles = sand_alloc((size_t)plane_count, sizeof(SandObstacle));
-	if (obstacles == NULL)
-	{
-		PyErr_NoMemory();
-		return -1;
-	}
-	for (int64_t i = 0; i < plane_count; ++i)
-	{
-		memcpy(obstacles[i].point, planes + 6 * i, sizeof(obstacles[i].point));
-		memcpy(obstacles[i].axis, planes + 6 * i + 3, sizeof(obstacles[i].axis));
-	}
-	desc->obstacles = obstacles;
-	desc->obstacle_count = (int)plane_count;
-	if (is_given(from->grain_shapes))
-	{
-		PyArrayObject *array = sand_py_ints(from->grain_shapes, "grain_shapes", count, 0);
-		if (hold(held, array) != 0)
-		{
-			return -1;
-		}
-		desc->grain_shapes = PyArray_DATA(array);
-	}
-	return 0;
+	void *regions = NULL;
+	int result = read_records(&region_record, from->regions, 0, &regions, &desc->region_count);
+	desc->regions = regions;
+	return result;
+}
+
+static void free_scene_blocks(const SandSceneDesc *desc)
+{
+	sand_free((void *)desc->shapes);
+	sand_free((void *)desc->materials);
+	sand_free((void *)desc->material_pairs);
+	sand_free((void *)desc->obstacles);
+	sand_free((void *)desc->regions);
 }
 
 static PyObject *scene_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-	static char *names[] = {
-	    "positions",      "shapes",      "gravity",      "density",    "restitution", "friction",
-	    "max_overlap",    "max_speed",   "orientations", "velocities", "spins",       "grain_shapes",
-	    "wall_positions", "wall_radius", "planes",       "seed",       NULL};
+	static char *names[] = {"positions",
+	                        "shapes",
+	                        "gravity",
+	                        "max_overlap",
+	                        "max_speed",
+	                        "restitution_speed",
+	                        "density",
+	                        "restitution",
+	                        "friction",
+	                        "materials",
+	                        "material_pairs",
+	                        "orientations",
+	                        "velocities",
+	                        "spins",
+	                        "scales",
+	                        "grain_shapes",
+	                        "grain_materials",
+	                        "wall_positions",
+	                        "wall_radius",
+	                        "wall_material",
+	                        "planes",
+	                        "obstacles",
+	                        "drag",
+	                        "wind",
+	                        "regions",
+	                        "sleep_speed",
+	                        "sleep_seconds",
+	                        "wake_speed",
+	                        "seed",
+	                        NULL};
 	SceneArguments from = {0};
-	SandMaterial material = {.friction = -1};
-	SandSceneDesc desc = {.materials = &material, .material_count = 1};
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOOOOOOOOOOOOOO:Scene", names, &from.positions, &from.shapes,
-	                                 &from.gravity, &from.density, &from.restitution, &from.friction, &from.max_overlap,
-	                                 &from.max_speed, &from.orientations, &from.velocities, &from.spins,
-	                                 &from.grain_shapes, &from.wall_positions, &from.wall_radius, &from.planes,
-	                                 &from.seed))
+	SandSceneDesc desc = {0};
+	if (!PyArg_ParseTupleAndKeywords(
+	        args, kwargs, "|$OOOOOOOOOOOOOOOOOOOOOOOOOOOOO:Scene", names, &from.positions, &from.shapes, &from.gravity,
+	        &from.max_overlap, &from.max_speed, &from.restitution_speed, &from.density, &from.restitution,
+	        &from.friction, &from.materials, &from.material_pairs, &from.orientations, &from.velocities, &from.spins,
+	        &from.scales, &from.grain_shapes, &from.grain_materials, &from.wall_positions, &from.wall_radius,
+	        &from.wall_material, &from.planes, &from.obstacles, &from.drag, &from.wind, &from.regions,
+	        &from.sleep_speed, &from.sleep_seconds, &from.wake_speed, &from.seed))
 	{
 		return NULL;
 	}
 	SceneObject *self = NULL;
 	PyObject *held = PyList_New(0);
-	if (held != NULL && read_scene(held, &from, &material, &desc) == 0)
+	if (held != NULL && read_scene(held, &from, &desc) == 0)
 	{
 		self = (SceneObject *)allocate(type);
 	}
@@ -433,8 +811,7 @@ static PyObject *scene_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 			sand_py_raise(state_of(type), &err);
 		}
 	}
-	sand_free((void *)desc.shapes);
-	sand_free((void *)desc.obstacles);
+	free_scene_blocks(&desc);
 	Py_XDECREF(held);
 	return (PyObject *)self;
 }
@@ -469,20 +846,36 @@ static PyObject *scene_contact_time(PyObject *self, void *closure)
 	return PyFloat_FromDouble(scene_of(self)->contact_time);
 }
 
+static PyObject *scene_max_speed(PyObject *self, void *closure)
+{
+	(void)closure;
+	return PyFloat_FromDouble(scene_of(self)->max_speed);
+}
+
 static PyGetSetDef scene_getset[] = {
     {"grain_count", scene_grain_count, NULL, "Number of grains.", NULL},
     {"sphere_count", scene_sphere_count, NULL, "Number of spheres of all grains.", NULL},
     {"hash", scene_hash, NULL, "Hash of the whole description: frames of another hash are stale.", NULL},
     {"contact_time", scene_contact_time, NULL, "Duration of a head-on impact of two grains, in seconds.", NULL},
+    {"max_speed", scene_max_speed, NULL, "Fastest impact expected, as given or found, in m/s.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
 static PyType_Slot scene_slots[] = {
     {Py_tp_doc,
-     "Scene(*, positions, shapes, gravity=(0, 0, -9.81), density=0, restitution=0, friction=-1, max_overlap=0, "
-     "max_speed=0, orientations=None, velocities=None, spins=None, grain_shapes=None, wall_positions=None, "
-     "wall_radius=0, planes=None, seed=0)\n--\n\n"
-     "What is simulated, in SI units. Copied; never changes."},
+     "Scene(*, positions, shapes, gravity=(0, 0, -9.81), max_overlap=0, max_speed=0, restitution_speed=0, density=0, "
+     "restitution=0, friction=-1, materials=None, material_pairs=None, orientations=None, velocities=None, spins=None, "
+     "scales=None, grain_shapes=None, grain_materials=None, wall_positions=None, wall_radius=0, wall_material=0, "
+     "planes=None, obstacles=None, drag=0, wind=(0, 0, 0), regions=None, sleep_speed=0, sleep_seconds=0, "
+     "wake_speed=0, seed=0)\n--\n\n"
+     "What is simulated, in SI units; 0 = the core's default. Copied; never changes.\n\n"
+     "materials: dicts of density, young, poisson, restitution, friction, rolling, cohesion, cohesion_range,\n"
+     "    normal ('hertz', 'hertz-constant', 'hertz-damper', 'linear') and shear ('viscous', 'history').\n"
+     "    Without them, density, restitution and friction describe the one material.\n"
+     "material_pairs: dicts of a, b, and any of restitution, friction, rolling, cohesion.\n"
+     "obstacles: dicts of kind ('plane', 'box', 'cylinder', 'cone'), is_inside, material, point, axis, size,\n"
+     "    roughness. They follow the planes, which are (P, 6): point, normal.\n"
+     "regions: dicts of min, max, acceleration."},
     {Py_tp_new, (void *)scene_new},
     {Py_tp_dealloc, (void *)scene_dealloc},
     {Py_tp_getset, scene_getset},
@@ -503,22 +896,49 @@ typedef struct SimObject
 	PyObject_HEAD SandSim *sim;
 	PyObject *scene;   // the SceneObject that sim uses
 	SandCancel cancel; // raised by any thread, lowered by the advance() that raises Cancelled
-	bool is_busy;      // advance() runs without the GIL; read and written with it
+	const char *doing; // what a call does to the sim without the GIL, else NULL; read and written with it
 } SimObject;
+
+/// The kernel's name of an argument that may be None; borrowed from the object.
+static int read_kernel(PyObject *object, const char **name_out)
+{
+	if (!is_given(object))
+	{
+		return 0;
+	}
+	if (!PyUnicode_Check(object))
+	{
+		sand_py_raise_type(object, "kernel", "a str or None");
+		return -1;
+	}
+	Py_ssize_t byte_count = 0;
+	const char *name = PyUnicode_AsUTF8AndSize(object, &byte_count);
+	if (name != NULL && strlen(name) != (size_t)byte_count)
+	{
+		PyErr_Format(PyExc_ValueError, "kernel: found %R, expected a name without NUL", object);
+		return -1;
+	}
+	*name_out = name;
+	return name != NULL ? 0 : -1;
+}
 
 static PyObject *sim_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-	static char *names[] = {"scene", "threads", "step_seconds", NULL};
+	static char *names[] = {"scene", "threads", "step_seconds", "allow_overlap", "kernel", NULL};
 	SandPyState *state = state_of(type);
 	PyObject *scene;
 	PyObject *threads = NULL;
 	PyObject *step_seconds = NULL;
+	PyObject *allow_overlap = NULL;
+	PyObject *kernel = NULL;
 	SandSimDesc desc = {0};
 	int32_t thread_count = 0;
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|OO:Sim", names, (PyTypeObject *)state->scene_type, &scene,
-	                                 &threads, &step_seconds) ||
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|OOOO:Sim", names, (PyTypeObject *)state->scene_type, &scene,
+	                                 &threads, &step_seconds, &allow_overlap, &kernel) ||
 	    sand_py_int32(threads, "threads", &thread_count) != 0 ||
-	    sand_py_double(step_seconds, "step_seconds", &desc.step_seconds) != 0)
+	    sand_py_double(step_seconds, "step_seconds", &desc.step_seconds) != 0 ||
+	    sand_py_bool(allow_overlap, "allow_overlap", &desc.is_overlap_allowed) != 0 ||
+	    read_kernel(kernel, &desc.kernel) != 0)
 	{
 		return NULL;
 	}
@@ -529,10 +949,12 @@ static PyObject *sim_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 		return NULL;
 	}
 	self->scene = Py_NewRef(scene);
+	Py_XINCREF(kernel); // its text is read without the GIL
 	SandError err = {0};
 	PyThreadState *thread = PyEval_SaveThread();
 	SandStatus status = sand_sim_create(scene_of(scene), &desc, &self->sim, &err);
 	PyEval_RestoreThread(thread);
+	Py_XDECREF(kernel);
 	if (status != SAND_OK)
 	{
 		Py_DECREF(self);
@@ -549,18 +971,32 @@ static void sim_dealloc(PyObject *self)
 	release(self);
 }
 
-/// NULL with RuntimeError while advance() runs in another thread.
+/// NULL with RuntimeError while another thread's call works on the sim.
 static SimObject *idle_sim(PyObject *self)
 {
 	SimObject *object = (SimObject *)self;
-	if (object->is_busy)
+	if (object->doing != NULL)
 	{
-		PyErr_SetString(PyExc_RuntimeError,
-		                "This Sim is advancing in another thread; wait until its advance() returns, or "
-		                "stop it with cancel()");
+		PyErr_Format(PyExc_RuntimeError,
+		             "This Sim is %s in another thread; wait until that call returns, or stop an advance() with "
+		             "cancel()",
+		             object->doing);
 		return NULL;
 	}
 	return object;
+}
+
+/// Releases the GIL; until enter() the sim belongs to this call alone.
+static PyThreadState *leave(SimObject *object, const char *doing)
+{
+	object->doing = doing;
+	return PyEval_SaveThread();
+}
+
+static void enter(SimObject *object, PyThreadState *thread)
+{
+	PyEval_RestoreThread(thread);
+	object->doing = NULL;
 }
 
 static PyObject *sim_advance(PyObject *self, PyObject *args, PyObject *kwargs)
@@ -580,8 +1016,7 @@ static PyObject *sim_advance(PyObject *self, PyObject *args, PyObject *kwargs)
 	}
 	SandError err = {0};
 	SandStatus status;
-	object->is_busy = true;
-	PyThreadState *thread = PyEval_SaveThread();
+	PyThreadState *thread = leave(object, "advancing");
 	if (atomic_load(&object->cancel.is_raised) != 0)
 	{
 		// Also when there is no step to do, at which the core would look.
@@ -591,8 +1026,7 @@ static PyObject *sim_advance(PyObject *self, PyObject *args, PyObject *kwargs)
 	{
 		status = sand_sim_advance(object->sim, seconds, &object->cancel, &err);
 	}
-	PyEval_RestoreThread(thread);
-	object->is_busy = false;
+	enter(object, thread);
 	if (status == SAND_CANCELLED)
 	{
 		atomic_store(&object->cancel.is_raised, 0);
@@ -616,11 +1050,12 @@ static PyObject *sim_info(PyObject *self, PyObject *ignored)
 		return NULL;
 	}
 	SandSimInfo info = sand_sim_info(object->sim);
-	return Py_BuildValue("{s:d,s:d,s:d,s:L,s:L,s:L,s:i,s:i,s:i,s:L,s:d,s:d,s:d,s:d,s:d,s:d}", "time", info.time,
-	                     "step_seconds", info.step_seconds, "last_step", info.last_step, "step_count",
+	return Py_BuildValue("{s:d,s:d,s:d,s:L,s:L,s:L,s:i,s:i,s:i,s:i,s:i,s:i,s:L,s:d,s:d,s:d,s:d,s:d,s:d}", "time",
+	                     info.time, "step_seconds", info.step_seconds, "last_step", info.last_step, "step_count",
 	                     (long long)info.step_count, "list_count", (long long)info.list_count, "contact_count",
 	                     (long long)info.contact_count, "lost_count", info.lost_count, "asleep_count",
-	                     info.asleep_count, "grain_count", info.grain_count, "sphere_count",
+	                     info.asleep_count, "unborn_count", info.unborn_count, "late_count", info.late_count,
+	                     "gone_count", info.gone_count, "grain_count", info.grain_count, "sphere_count",
 	                     (long long)info.sphere_count, "kinetic_energy", info.kinetic_energy, "potential_energy",
 	                     info.potential_energy, "largest_speed", info.largest_speed, "drift_seconds",
 	                     info.drift_seconds, "force_seconds", info.force_seconds, "list_seconds", info.list_seconds);
@@ -691,6 +1126,114 @@ static PyObject *sim_spins(PyObject *self, PyObject *ignored)
 	return array;
 }
 
+/// The type of one SandContact. A new reference.
+static PyArray_Descr *contact_descr(void)
+{
+	_Static_assert(sizeof(SandContact) == 52 && offsetof(SandContact, point) == 12 &&
+	                   offsetof(SandContact, normal_force) == 36 && offsetof(SandContact, shear_force) == 40,
+	               "words one after the other, as named below");
+	PyObject *fields = Py_BuildValue("[(ss)(ss)(ss)(ss)(ss)(ss)(ss)]", "grain", "i4", "other", "i4", "overlap", "f4",
+	                                 "point", "3f4", "normal", "3f4", "normal_force", "f4", "shear_force", "3f4");
+	PyArray_Descr *descr = NULL;
+	if (fields != NULL)
+	{
+		(void)PyArray_DescrConverter(fields, &descr); // NULL on failure
+		Py_DECREF(fields);
+	}
+	return descr;
+}
+
+static PyObject *sim_contacts(PyObject *self, PyObject *ignored)
+{
+	(void)ignored;
+	SimObject *object = idle_sim(self);
+	PyArray_Descr *descr = object != NULL ? contact_descr() : NULL;
+	if (descr == NULL)
+	{
+		return NULL;
+	}
+	PyThreadState *thread = leave(object, "listing its contacts");
+	npy_intp count = (npy_intp)sand_sim_contacts(object->sim, NULL, 0);
+	PyEval_RestoreThread(thread);                                                                 // still this call's
+	PyObject *array = PyArray_NewFromDescr(&PyArray_Type, descr, 1, &count, NULL, NULL, 0, NULL); // takes descr
+	if (array == NULL)
+	{
+		object->doing = NULL;
+		return NULL;
+	}
+	SandContact *contacts = PyArray_DATA((PyArrayObject *)array);
+	thread = leave(object, "listing its contacts");
+	(void)sand_sim_contacts(object->sim, contacts, count);
+	enter(object, thread);
+	return array;
+}
+
+static PyObject *sim_save(PyObject *self, PyObject *ignored)
+{
+	(void)ignored;
+	SimObject *object = idle_sim(self);
+	if (object == NULL)
+	{
+		return NULL;
+	}
+	void *block = NULL;
+	size_t byte_count = 0;
+	SandError err = {0};
+	PyThreadState *thread = leave(object, "saving");
+	SandStatus status = sand_sim_save(object->sim, &block, &byte_count, &err);
+	enter(object, thread);
+	if (status != SAND_OK)
+	{
+		return sand_py_raise(state_of(Py_TYPE(self)), &err);
+	}
+	PyObject *bytes = NULL;
+	if (byte_count <= (size_t)PY_SSIZE_T_MAX)
+	{
+		bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)byte_count);
+	}
+	else
+	{
+		PyErr_NoMemory();
+	}
+	if (bytes != NULL)
+	{
+		// Nobody else has seen the new object, so it may be filled without the GIL.
+		char *target = PyBytes_AsString(bytes);
+		thread = PyEval_SaveThread();
+		memcpy(target, block, byte_count);
+		PyEval_RestoreThread(thread);
+	}
+	sand_free(block);
+	return bytes;
+}
+
+static PyObject *sim_load(PyObject *self, PyObject *bytes)
+{
+	Py_buffer view;
+	if (PyObject_GetBuffer(bytes, &view, PyBUF_SIMPLE) != 0)
+	{
+		// No buffer, or one with gaps, which each type refuses in its own way.
+		if (!PyErr_ExceptionMatches(PyExc_MemoryError))
+		{
+			PyErr_Clear();
+			sand_py_raise_type(bytes, "bytes", "contiguous bytes as save() gives them");
+		}
+		return NULL;
+	}
+	SimObject *object = idle_sim(self);
+	if (object == NULL)
+	{
+		PyBuffer_Release(&view);
+		return NULL;
+	}
+	SandError err = {0};
+	PyThreadState *thread = leave(object, "loading");
+	SandStatus status = sand_sim_load(object->sim, view.buf, (size_t)view.len, &err);
+	enter(object, thread);
+	PyBuffer_Release(&view);
+	return status == SAND_OK ? Py_NewRef(Py_None) : sand_py_raise(state_of(Py_TYPE(self)), &err);
+}
+
 static PyObject *sim_hash(PyObject *self, PyObject *ignored)
 {
 	(void)ignored;
@@ -704,20 +1247,34 @@ static PyMethodDef sim_methods[] = {
     {"cancel", sim_cancel, METH_NOARGS,
      "cancel()\n--\n\nFrom any thread, at any time: the running or the next advance() raises Cancelled."},
     {"info", sim_info, METH_NOARGS,
-     "info()\n--\n\nA dict: time, step_seconds, step_count, contact_count, lost_count, grain_count, sphere_count, "
-     "kinetic_energy."},
+     "info()\n--\n\nA dict: time, step_seconds, last_step, step_count, list_count, contact_count, lost_count, "
+     "asleep_count, unborn_count, late_count, gone_count, grain_count, sphere_count, kinetic_energy, potential_energy, "
+     "largest_speed; drift_seconds, "
+     "force_seconds, list_seconds of wall time."},
     {"positions", sim_positions, METH_NOARGS, "positions()\n--\n\nA new (N, 3) float32 array, in metres."},
     {"orientations", sim_orientations, METH_NOARGS,
      "orientations()\n--\n\nA new (N, 4) float32 array of unit quaternions: w, x, y, z."},
     {"velocities", sim_velocities, METH_NOARGS, "velocities()\n--\n\nA new (N, 3) float32 array, in m/s."},
     {"spins", sim_spins, METH_NOARGS, "spins()\n--\n\nA new (N, 3) float32 array, in rad/s, world axes."},
+    {"contacts", sim_contacts, METH_NOARGS,
+     "contacts()\n--\n\n"
+     "The contacts as they act now, after an advance(): a new structured array of grain, other (grain; -1 a wall,\n"
+     "-2 - i obstacle i), overlap and point in metres, normal towards grain, normal_force and shear_force in N."},
+    {"save", sim_save, METH_NOARGS, "save()\n--\n\nThe whole state as bytes, for load()."},
+    {"load", sim_load, METH_O,
+     "load(bytes)\n--\n\n"
+     "Takes up a state that a Sim of an equal scene saved, and goes on to the bit as that one would have.\n"
+     "Raises CacheError, and stays as it was, when the bytes are torn or of another scene. No other thread may\n"
+     "change them meanwhile."},
     {"hash", sim_hash, METH_NOARGS, "hash()\n--\n\nHash of the full state: equal states have equal hashes."},
     {NULL, NULL, 0, NULL},
 };
 
 static PyType_Slot sim_slots[] = {
-    {Py_tp_doc, "Sim(scene, threads=0, step_seconds=0.0)\n--\n\n"
-                "Grains in motion. threads 0 = one per core; step_seconds 0 = by the scene's contact time."},
+    {Py_tp_doc, "Sim(scene, threads=0, step_seconds=0.0, allow_overlap=False, kernel=None)\n--\n\n"
+                "Grains in motion. threads 0 = one per core; step_seconds 0 = by the scene's contact time.\n"
+                "Grains that start deep inside each other are refused unless allow_overlap. kernel, for tests: the\n"
+                "inner loops to use, 'baseline' or 'avx2', with equal results; None = the fastest that runs here."},
     {Py_tp_new, (void *)sim_new},
     {Py_tp_dealloc, (void *)sim_dealloc},
     {Py_tp_methods, sim_methods},

@@ -23,7 +23,9 @@
 
 #define CHUNK_SPHERES 2048   // target spheres per chunk: large enough that few pairs cross a border
 #define STEPS_PER_CONTACT 16 // of the contact time; leapfrog is stable to about 1/5 of it in a dense bed
-#define SKIN_SHARE 0.35f     // of the smallest radius: reach of the neighbour list beyond touching
+#define SLOW_MARGIN 0.15     // of the smallest radius: how far a slow sphere may move before a new list
+#define FAST_MARGIN 1.5      // of the smallest radius: at most, for a fast one
+#define SORT_LISTS 16        // lists between two sorts of the grains within one call
 
 struct SandSim
 {
@@ -185,26 +187,23 @@ static uint64_t spread_bits(uint64_t v)
 	return v;
 }
 
-// Grains into Morton order of their cell, ties by id: the order depends on the state alone. Radix sort of (key, grain).
+// Grains into Morton order of their cell, ties by id: the order depends on the state alone. Radix sort of (key, place).
 static void sort_grains(SandSim *sim)
 {
 	int n = sim->grain_count;
 	double cell = (4.0 * (double)sim->scene->radius_max) / sim->work.unit;
-	// Stable passes below keep ids in order within a key, so start from id order.
 	for (int i = 0; i < n; ++i)
 	{
-		sim->grains_spare[sim->grains[i].id] = sim->grains[i];
-	}
-	for (int i = 0; i < n; ++i)
-	{
+		const SandGrain *grain = &sim->grains[i];
 		uint64_t code = 0;
 		for (int k = 0; k < 3; ++k)
 		{
-			double c = ((double)to_fixed(sim, sim->grains_spare[i].position[k], k) + 1073741824.0) / cell;
+			double c = ((double)to_fixed(sim, grain->position[k], k) + 1073741824.0) / cell;
 			code |= spread_bits((uint64_t)c) << k;
 		}
-		sim->keys[2 * i] = code;
-		sim->keys[2 * i + 1] = (uint64_t)i;
+		// In order of id, which the stable passes below keep within a key.
+		sim->keys[2 * grain->id] = code;
+		sim->keys[2 * grain->id + 1] = (uint64_t)i;
 	}
 	uint64_t *from = sim->keys, *to = sim->keys_spare;
 	for (int shift = 0; shift < 63; shift += 9)
@@ -234,8 +233,12 @@ static void sort_grains(SandSim *sim)
 	}
 	for (int i = 0; i < n; ++i)
 	{
-		sim->grains[i] = sim->grains_spare[from[2 * i + 1]];
+		sim->grains_spare[i] = sim->grains[from[2 * i + 1]];
 	}
+	SandGrain *swap = sim->grains;
+	sim->grains = sim->grains_spare;
+	sim->grains_spare = swap;
+	sim->work.grains = sim->grains;
 }
 
 static void cut_chunks(SandSim *sim)
@@ -377,7 +380,49 @@ static void give_birth(SandSim *sim)
 	}
 }
 
-static SandStatus build_list(SandSim *sim, SandError *err)
+// Which grains are fast, and how wide their margin. A margin that lasts k steps makes lists longer by the volume it
+// adds and needs a new one only every k steps; k is the power of two with the least of (pairs) * (1 + price / k), where
+// making a list costs about as much as `price` steps.
+static void choose_margins(SandSim *sim)
+{
+	const double price = 10, radius = sim->scene->radius_min, step = sim->step_limit;
+	double slow = SLOW_MARGIN * radius, best_cost = DBL_MAX, best_speed = DBL_MAX, best_margin = slow,
+	       fastest_point = 0;
+	for (int i = 0; i < sim->grain_count; ++i)
+	{
+		bool is_moving = (sim->grains[i].flags & SAND_GRAIN_STILL) == 0;
+		fastest_point = is_moving ? fmax(fastest_point, (double)sim->grains[i].reach_speed) : fastest_point;
+	}
+	for (int k = 64; k >= 1; k /= 2)
+	{
+		double speed = slow / (k * step),
+		       margin = fmin(fmax(1.1 * fastest_point * k * step, slow), FAST_MARGIN * radius);
+		double lasts = fastest_point > 0 ? fmin(margin / (fastest_point * step), k) : k;
+		int64_t fast_count = 0;
+		for (int i = 0; i < sim->grain_count; ++i)
+		{
+			fast_count += (sim->grains[i].flags & SAND_GRAIN_STILL) == 0 && (double)sim->grains[i].reach_speed > speed;
+		}
+		double share = (double)fast_count / sim->grain_count, wide = 1 + margin / radius, narrow = 1 + SLOW_MARGIN;
+		double cost =
+		    (share * wide * wide * wide + (1 - share) * narrow * narrow * narrow) * (1 + price / fmax(lasts, 1));
+		if (cost < best_cost)
+		{
+			best_cost = cost;
+			best_speed = speed;
+			best_margin = margin;
+		}
+	}
+	sim->work.margin_fast = (float)(best_margin / sim->work.unit);
+	for (int i = 0; i < sim->grain_count; ++i)
+	{
+		SandGrain *grain = &sim->grains[i];
+		bool is_fast = (grain->flags & SAND_GRAIN_STILL) == 0 && (double)grain->reach_speed > best_speed;
+		grain->flags = is_fast ? grain->flags | SAND_GRAIN_FAST : grain->flags & ~SAND_GRAIN_FAST;
+	}
+}
+
+static SandStatus build_list(SandSim *sim, bool is_sorting, SandError *err)
 {
 	double begin = sand_ticks();
 	SandStatus status = SAND_OK;
@@ -392,24 +437,19 @@ static SandStatus build_list(SandSim *sim, SandError *err)
 		{
 			give_birth(sim);
 		}
-		sort_grains(sim);
+		if (is_sorting)
+		{
+			sort_grains(sim);
+		}
 		cut_chunks(sim);
 		sand_pool_run(sim->pool, place_task, sim, sim->chunk_count);
-		status =
-		    sand_list_build(sim->list, &sim->work, sim->chunks, sim->chunk_count, sim->sphere_base, sim->pool, err);
+		choose_margins(sim);
+		status = sand_list_build(sim->list, sim->kernel, &sim->work, sim->chunks, sim->chunk_count, sim->sphere_base,
+		                         sim->pool, err);
 	}
 	++sim->list_count;
 	sim->list_seconds += sand_ticks() - begin;
 	return status;
-}
-
-// A new list with the grains in the order they are in.
-static SandStatus relist(SandSim *sim, SandError *err)
-{
-	cut_chunks(sim);
-	sand_pool_run(sim->pool, place_task, sim, sim->chunk_count);
-	++sim->list_count;
-	return sand_list_build(sim->list, &sim->work, sim->chunks, sim->chunk_count, sim->sphere_base, sim->pool, err);
 }
 
 // ---------------------------------------------------------------------------------------------- life and stepping
@@ -454,7 +494,7 @@ static void set_scales(SandSim *sim)
 	// A power of two, so that conversion is exact, with the grains' own size as room at the border.
 	work->unit = exp2(ceil(log2((extent + 8.0 * (double)scene->radius_max) / 2147483648.0)));
 	work->speed_limit = fmax(20 * scene->max_speed, 0.5 * (double)scene->radius_min / sim->step_limit);
-	work->listed_limit = (float)(0.5 * (double)(SKIN_SHARE * scene->radius_min) / work->unit);
+	work->margin_slow = work->margin_fast = (float)(SLOW_MARGIN * (double)scene->radius_min / work->unit);
 	work->shapes = scene->shapes;
 	work->laws = scene->laws;
 	work->law_count = scene->law_count;
@@ -523,16 +563,17 @@ static SandStatus make_list(SandSim *sim, SandError *err)
 {
 	const SandScene *scene = sim->scene;
 	double unit = sim->work.unit;
-	SandListDesc desc = {
-	    .sphere_count = sim->sphere_count,
-	    .wall_count = sim->wall_count,
-	    .grain_count = sim->grain_count,
-	    .radius_min = (float)((double)scene->radius_min / unit),
-	    .radius_max = (float)((double)scene->radius_max / unit),
-	    // The effective radius of a bridge is at most half the largest radius.
-	    .skin = (float)((double)(SKIN_SHARE * scene->radius_min + 0.5f * scene->bridge * scene->radius_max) / unit),
-	    .has_history = scene->has_history,
-	    .obstacle_count = scene->obstacle_count};
+	SandListDesc desc = {.sphere_count = sim->sphere_count,
+	                     .wall_count = sim->wall_count,
+	                     .grain_count = sim->grain_count,
+	                     .radius_min = (float)((double)scene->radius_min / unit),
+	                     .radius_max = (float)((double)scene->radius_max / unit),
+	                     // The effective radius of a bridge is at most half the largest radius.
+	                     .bridge = (float)(0.5 * (double)(scene->bridge * scene->radius_max) / unit),
+	                     .margin_slow = sim->work.margin_slow,
+	                     .margin_fast_limit = (float)(FAST_MARGIN * (double)scene->radius_min / unit),
+	                     .has_history = scene->has_history,
+	                     .obstacle_count = scene->obstacle_count};
 	return sand_list_create(&desc, &sim->list, err);
 }
 
@@ -569,7 +610,7 @@ static SandStatus set_scheme(SandSim *sim, const SandSimDesc *desc, SandError *e
 // The deepest overlap at the start must be one that a bed at rest could have.
 static SandStatus check_overlaps(SandSim *sim, SandError *err)
 {
-	SandStatus status = build_list(sim, err);
+	SandStatus status = build_list(sim, true, err);
 	if (status != SAND_OK)
 	{
 		return status;
@@ -748,8 +789,8 @@ static SandStatus evaluate(SandSim *sim, SandError *err)
 	SandStatus status = SAND_OK;
 	if (needs_list(sim))
 	{
-		// Grains keep their order until the step is done: trial states are kept by place in memory.
-		status = sim->scheme == SAND_SCHEME_EULER ? build_list(sim, err) : relist(sim, err);
+		// Grains keep their order: trial states are kept by place in memory.
+		status = build_list(sim, false, err);
 	}
 	if (status == SAND_OK)
 	{
@@ -868,7 +909,7 @@ static SandStatus take_step(SandSim *sim, SandError *err)
 	SandStatus status = report_bad_grain(sim, err);
 	if (status == SAND_OK && (needs_list(sim) || (sim->waiting_count > 0 && sim->next_birth <= sim->time)))
 	{
-		status = build_list(sim, err);
+		status = build_list(sim, sim->list_count % SORT_LISTS == 0, err);
 	}
 	if (status != SAND_OK)
 	{
@@ -905,7 +946,7 @@ SandStatus sand_sim_advance(SandSim *sim, double seconds, SandCancel *cancel, Sa
 	}
 	// Every call starts from a fresh list and fresh forces, so that the state between calls is the grains' and the
 	// springs' alone. With no time passing, no spring stretches.
-	SandStatus status = build_list(sim, err);
+	SandStatus status = build_list(sim, true, err);
 	if (status != SAND_OK)
 	{
 		return status;
@@ -999,7 +1040,7 @@ SandStatus sand_sim_save(SandSim *sim, void **bytes_out, size_t *byte_count_out,
 		memcpy(record->orientation, grain->orientation, sizeof(record->orientation));
 		memcpy(record->velocity, grain->velocity, sizeof(record->velocity));
 		memcpy(record->momentum, grain->momentum, sizeof(record->momentum));
-		record->flags = grain->flags;
+		record->flags = grain->flags & ~SAND_GRAIN_FAST; // made anew with every list
 		record->quiet_steps = grain->quiet_steps;
 	}
 	sand_list_read_springs(sim->list, (SandSpring *)(void *)(bytes + sizeof(CheckpointHeader) + grain_bytes));
@@ -1161,7 +1202,7 @@ void sand_sim_read(const SandSim *sim, const SandSimArrays *arrays)
 		}
 		if (arrays->flags != NULL)
 		{
-			arrays->flags[id] = grain->flags;
+			arrays->flags[id] = grain->flags & ~SAND_GRAIN_FAST;
 		}
 		for (size_t k = 0; k < 4 && arrays->orientations != NULL; ++k)
 		{
@@ -1177,7 +1218,7 @@ uint64_t sand_sim_hash(const SandSim *sim)
 	for (int i = 0; i < sim->grain_count; ++i)
 	{
 		const SandGrain *grain = &sim->grains[i];
-		int32_t state[2] = {grain->flags, grain->quiet_steps};
+		int32_t state[2] = {grain->flags & ~SAND_GRAIN_FAST, grain->quiet_steps};
 		hash +=
 		    sand_hash64(state, sizeof(state), sand_hash64(grain, offsetof(SandGrain, force), (uint64_t)grain->id + 1));
 	}

@@ -89,7 +89,7 @@ def tracked_files():
     if listed and listed.returncode == 0 and listed.stdout:
         paths = [ROOT / name for name in listed.stdout.decode().split("\0") if name]
     else:
-        made = re.compile(r"(\.venv[^/]*|build|dist|out|\.git)/|(.*/)?(__pycache__|\.pytest_cache)/")
+        made = re.compile(r"(\.venv[^/]*|build|dist|out|\.git)/|(.*/)?(__pycache__|\.\w+_cache)/")
         paths = [path for path in ROOT.rglob("*") if not made.match(path.relative_to(ROOT).as_posix() + "/")]
     return sorted(path for path in paths if path.is_file())
 

@@ -21,6 +21,8 @@ from ._core import (
     list_frames,
     make_folder,
     read_frame,
+    shape,
+    sizes,
     tetrahedron,
     write_frame,
 )
@@ -42,6 +44,8 @@ __all__ = [
     "list_frames",
     "make_folder",
     "read_frame",
+    "shape",
+    "sizes",
     "tetrahedron",
     "write_frame",
 ]

@@ -1,6 +1,6 @@
 """The small command line: python -m barchan --version | frames FOLDER
 
-Comes in: arguments. Goes out: text for a person; exit code 1 and one sentence on standard error when something is wrong.
+Comes in: arguments. Goes out: text for a person; on failure one sentence on standard error and exit code 1.
 """
 
 import argparse
@@ -23,7 +23,9 @@ def ranges(frames):
 
 def print_frames(folder):
     if not os.path.isdir(folder):
-        raise barchan.CacheError("There is no folder '%s': give the cache folder that the Barchan panel shows." % folder)
+        raise barchan.CacheError(
+            "There is no folder '%s': give the cache folder that the Barchan panel shows." % folder
+        )
     frames, byte_count = barchan.list_frames(folder)
     if frames:
         print("%d frames, %d bytes (%.1f MB): %s" % (len(frames), byte_count, byte_count / 1e6, ranges(frames)))
@@ -32,7 +34,9 @@ def print_frames(folder):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(prog="python -m barchan", description="Barchan: sand for Blender, without Blender.")
+    parser = argparse.ArgumentParser(
+        prog="python -m barchan", description="Barchan: sand for Blender, without Blender."
+    )
     parser.add_argument("--version", action="version", version="barchan " + barchan.__version__)
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     frames = commands.add_parser("frames", help="list the cached frames of a folder and the bytes they take")

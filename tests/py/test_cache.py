@@ -11,8 +11,12 @@ from barchan import _core
 
 def example_arrays(count=5):
     random = np.random.default_rng(1)
-    return {"position": random.random((count, 3), np.float32), "rotation": random.random((count, 4), np.float32),
-            "id": np.arange(count, dtype=np.int32), "mass": random.random(count, np.float32)}
+    return {
+        "position": random.random((count, 3), np.float32),
+        "rotation": random.random((count, 4), np.float32),
+        "id": np.arange(count, dtype=np.int32),
+        "mass": random.random(count, np.float32),
+    }
 
 
 def test_a_frame_comes_back_bit_for_bit(folder):
@@ -21,7 +25,11 @@ def test_a_frame_comes_back_bit_for_bit(folder):
     assert barchan.write_frame(folder, -7, arrays, seconds=1.25, settings_hash=2**64 - 1, state_hash=3) is None
     frame = barchan.read_frame(folder, -7)
     assert {name: value for name, value in frame.items() if name != "arrays"} == {
-        "frame": -7, "seconds": 1.25, "settings_hash": 2**64 - 1, "state_hash": 3}
+        "frame": -7,
+        "seconds": 1.25,
+        "settings_hash": 2**64 - 1,
+        "state_hash": 3,
+    }
     assert list(frame["arrays"]) == list(arrays)
     for name, array in arrays.items():
         found = frame["arrays"][name]
@@ -70,10 +78,13 @@ def test_every_form_of_the_same_numbers_gives_the_same_file(folder):
     arrays = {name: array for name, array in example_arrays().items() if name in ("position", "id")}
     wide = np.zeros((10, 4), np.float32)
     wide[::2, 1:] = arrays["position"]
-    forms = [arrays, {"position": wide[::2, 1:], "id": arrays["id"][::-1][::-1]},
-             {"position": arrays["position"].astype(np.float64), "id": arrays["id"].astype(np.int64)},
-             {"position": np.asfortranarray(arrays["position"]), "id": arrays["id"].tolist()},
-             {"position": arrays["position"].astype(">f4"), "id": arrays["id"].astype(np.uint8)}]
+    forms = [
+        arrays,
+        {"position": wide[::2, 1:], "id": arrays["id"][::-1][::-1]},
+        {"position": arrays["position"].astype(np.float64), "id": arrays["id"].astype(np.int64)},
+        {"position": np.asfortranarray(arrays["position"]), "id": arrays["id"].tolist()},
+        {"position": arrays["position"].astype(">f4"), "id": arrays["id"].astype(np.uint8)},
+    ]
     contents = set()
     for form in forms:
         barchan.write_frame(folder, 1, form)
@@ -101,47 +112,53 @@ def test_views_may_be_written_to_without_touching_each_other(folder):
     assert np.array_equal(barchan.read_frame(folder, 1)["arrays"]["position"], example_arrays()["position"])
 
 
-@pytest.mark.parametrize("arrays, kind, sentence", [
-    ({}, ValueError, "0 arrays, expected 1 to 32"),
-    ({"a%d" % i: [1.0] for i in range(33)}, ValueError, "found 33, expected 1 to 32"),
-    (None, TypeError, "arrays: found NoneType, expected a dict"),
-    ([("a", [1.0])], TypeError, "arrays: found list, expected a dict"),
-    ({"a": None}, TypeError, "a: found NoneType, expected an array of float32 or int32"),
-    ({"a": "text"}, TypeError, "a: found str"),
-    ({"a": np.zeros(3, complex)}, TypeError, "a: found an array of complex128"),
-    ({"a": np.zeros(3, bool)}, TypeError, "a: found an array of bool"),
-    ({"a": 1.0}, ValueError, r"a: found shape \(\), expected \(N,\) or \(N, 1 to 16\)"),
-    ({"a": np.zeros((3, 0))}, ValueError, r"a: found shape \(3, 0\)"),
-    ({"a": np.zeros((3, 17))}, ValueError, r"a: found shape \(3, 17\)"),
-    ({"a": np.zeros((3, 2, 2))}, ValueError, r"a: found shape \(3, 2, 2\)"),
-    ({"a": np.zeros(3), "b": np.zeros((4, 3))}, ValueError, r"b: found shape \(4, 3\), expected \(3, 3\)"),
-    ({"a": np.zeros(3), "b": np.zeros(2, np.int32)}, ValueError, r"b: found shape \(2,\), expected \(3,\)"),
-    ({"a": np.array([1, 2**31])}, ValueError, "a: element 1 is 2147483648"),
-    ({3: [1.0]}, TypeError, "found the name 3, expected a str"),
-    ({"": [1.0]}, ValueError, "found the name ''"),
-    ({"x" * 24: [1.0]}, ValueError, "found the name 'x{24}', expected 1 to 23"),
-    ({"a\0b": [1.0]}, ValueError, "found the name"),
-    ({"d\u00fcne": [1.0]}, ValueError, "array 0: the name"),
-])
+@pytest.mark.parametrize(
+    "arrays, kind, sentence",
+    [
+        ({}, ValueError, "0 arrays, expected 1 to 32"),
+        ({"a%d" % i: [1.0] for i in range(33)}, ValueError, "found 33, expected 1 to 32"),
+        (None, TypeError, "arrays: found NoneType, expected a dict"),
+        ([("a", [1.0])], TypeError, "arrays: found list, expected a dict"),
+        ({"a": None}, TypeError, "a: found NoneType, expected an array of float32 or int32"),
+        ({"a": "text"}, TypeError, "a: found str"),
+        ({"a": np.zeros(3, complex)}, TypeError, "a: found an array of complex128"),
+        ({"a": np.zeros(3, bool)}, TypeError, "a: found an array of bool"),
+        ({"a": 1.0}, ValueError, r"a: found shape \(\), expected \(N,\) or \(N, 1 to 16\)"),
+        ({"a": np.zeros((3, 0))}, ValueError, r"a: found shape \(3, 0\)"),
+        ({"a": np.zeros((3, 17))}, ValueError, r"a: found shape \(3, 17\)"),
+        ({"a": np.zeros((3, 2, 2))}, ValueError, r"a: found shape \(3, 2, 2\)"),
+        ({"a": np.zeros(3), "b": np.zeros((4, 3))}, ValueError, r"b: found shape \(4, 3\), expected \(3, 3\)"),
+        ({"a": np.zeros(3), "b": np.zeros(2, np.int32)}, ValueError, r"b: found shape \(2,\), expected \(3,\)"),
+        ({"a": np.array([1, 2**31])}, ValueError, "a: element 1 is 2147483648"),
+        ({3: [1.0]}, TypeError, "found the name 3, expected a str"),
+        ({"": [1.0]}, ValueError, "found the name ''"),
+        ({"x" * 24: [1.0]}, ValueError, "found the name 'x{24}', expected 1 to 23"),
+        ({"a\0b": [1.0]}, ValueError, "found the name"),
+        ({"d\u00fcne": [1.0]}, ValueError, "array 0: the name"),
+    ],
+)
 def test_arrays_that_break_a_rule_are_named_and_nothing_is_written(folder, arrays, kind, sentence):
     with pytest.raises(kind, match=sentence):
         barchan.write_frame(folder, 1, arrays)
     assert not list(folder.iterdir())
 
 
-@pytest.mark.parametrize("name, value, kind, sentence", [
-    ("frame", 2**31, ValueError, "frame is 2147483648, expected -2147483648 to 2147483647"),
-    ("frame", 1.5, TypeError, "frame: found float, expected a whole number"),
-    ("frame", None, TypeError, "frame: found NoneType"),
-    ("seconds", float("nan"), ValueError, "nan s, expected a finite number"),
-    ("seconds", "x", TypeError, "seconds: found str, expected a number"),
-    ("settings_hash", -1, ValueError, "settings_hash is -1"),
-    ("settings_hash", 2**64, ValueError, "settings_hash is 18446744073709551616"),
-    ("state_hash", 0.5, TypeError, "state_hash: found float"),
-    ("folder", 3.5, TypeError, "float"),
-    ("folder", "", ValueError, "folder is empty"),
-    ("folder", "a\0b", ValueError, "null"),
-])
+@pytest.mark.parametrize(
+    "name, value, kind, sentence",
+    [
+        ("frame", 2**31, ValueError, "frame is 2147483648, expected -2147483648 to 2147483647"),
+        ("frame", 1.5, TypeError, "frame: found float, expected a whole number"),
+        ("frame", None, TypeError, "frame: found NoneType"),
+        ("seconds", float("nan"), ValueError, "nan s, expected a finite number"),
+        ("seconds", "x", TypeError, "seconds: found str, expected a number"),
+        ("settings_hash", -1, ValueError, "settings_hash is -1"),
+        ("settings_hash", 2**64, ValueError, "settings_hash is 18446744073709551616"),
+        ("state_hash", 0.5, TypeError, "state_hash: found float"),
+        ("folder", 3.5, TypeError, "float"),
+        ("folder", "", ValueError, "folder is empty"),
+        ("folder", "a\0b", ValueError, "null"),
+    ],
+)
 def test_bad_arguments_are_named_and_nothing_is_written(folder, name, value, kind, sentence):
     arguments = {"folder": folder, "frame": 1, "arrays": {"a": [1.0]}, name: value}
     with pytest.raises(kind, match=sentence):
@@ -150,7 +167,7 @@ def test_bad_arguments_are_named_and_nothing_is_written(folder, name, value, kin
 
 
 def test_frame_numbers_reach_over_all_of_int32(folder):
-    numbers = [-2**31, -1, 0, 1, 999999, 1000000, 2**31 - 1]
+    numbers = [-(2**31), -1, 0, 1, 999999, 1000000, 2**31 - 1]
     for number in reversed(numbers):
         barchan.write_frame(folder, number, {"a": [1.0]})
     frames, byte_count = barchan.list_frames(folder)
@@ -172,7 +189,14 @@ def test_a_damaged_frame_is_a_cache_error_and_stays_as_it_is(folder):
     barchan.write_frame(folder, 1, example_arrays())
     path = folder / "frame_000001.sand"
     whole = path.read_bytes()
-    for damaged in (b"", whole[:100], whole[:-1], whole + b"\0", b"\x89PNG" + whole[4:], whole[:300] + b"\xff" + whole[301:]):
+    for damaged in (
+        b"",
+        whole[:100],
+        whole[:-1],
+        whole + b"\0",
+        b"\x89PNG" + whole[4:],
+        whole[:300] + b"\xff" + whole[301:],
+    ):
         path.write_bytes(damaged)
         with pytest.raises(barchan.CacheError, match="frame_000001.sand"):
             barchan.read_frame(folder, 1)
@@ -202,8 +226,10 @@ def test_refused_file_calls_are_os_errors_with_errno(tmp_path, folder):
         barchan.read_frame(folder, 1)
 
 
-@pytest.mark.parametrize("os_error, kind", [
-    (errno.ENOSPC, OSError), (errno.EIO, OSError), (errno.EACCES, PermissionError), (errno.EROFS, OSError)])
+@pytest.mark.parametrize(
+    "os_error, kind",
+    [(errno.ENOSPC, OSError), (errno.EIO, OSError), (errno.EACCES, PermissionError), (errno.EROFS, OSError)],
+)
 def test_every_refused_call_of_a_write_is_reported_and_the_old_frame_stays_whole(folder, os_error, kind):
     barchan.write_frame(folder, 1, {"a": [1.0]})
     failures = 0

@@ -118,14 +118,41 @@ def test_arguments_keep_their_reference_counts(folder):
     positions = arguments["positions"]
     name, path, whole, real = "Cube of some length", str(folder), int("9" * 18), float("0.3")
     frame, many = int("123456"), int("300")
-    things = [vertices, triangles, positions, name, path, whole, real, frame, many, arguments["shapes"],
-              arguments["shapes"][0][0], barchan.Mesh, barchan.Scene, barchan.Sim]
+    kernel, material, point = "".join(["base", "line"]), {"friction": real}, np.zeros(3)
+    materials, obstacles = [material], [{"kind": "plane", "axis": (0, 0, 1), "point": point}]
+    things = [
+        vertices,
+        triangles,
+        positions,
+        name,
+        path,
+        whole,
+        real,
+        frame,
+        many,
+        arguments["shapes"],
+        arguments["shapes"][0][0],
+        barchan.Mesh,
+        barchan.Scene,
+        barchan.Sim,
+        kernel,
+        material,
+        materials,
+        point,
+        obstacles,
+        obstacles[0],
+    ]
     before = [sys.getrefcount(thing) for thing in things]
     for _ in range(10):
         mesh = barchan.Mesh(vertices, triangles, name=name)
         points = barchan.fill(mesh, real, seed=whole)
         scene = barchan.Scene(**{**arguments, "seed": whole, "friction": real})
-        sim = barchan.Sim(scene, threads=many, step_seconds=real)
+        scene = barchan.Scene(**{**arguments, "materials": materials, "obstacles": obstacles})
+        sim = barchan.Sim(scene, threads=many, step_seconds=real, kernel=kernel)
+        data = sim.save()
+        count = sys.getrefcount(data)
+        sim.load(data)
+        assert sys.getrefcount(data) == count
         barchan.write_frame(path, frame, {"position": positions}, seconds=real, settings_hash=whole, state_hash=whole)
         barchan.read_frame(path, frame)
         with pytest.raises(ValueError):
@@ -133,8 +160,12 @@ def test_arguments_keep_their_reference_counts(folder):
         with pytest.raises(ValueError):
             barchan.Scene(**{**arguments, "velocities": positions[:3]})
         with pytest.raises(ValueError):
+            barchan.Scene(**{**arguments, "materials": [material, {"colour": real}], "obstacles": obstacles})
+        with pytest.raises(TypeError):
+            barchan.Scene(**{**arguments, "materials": materials, "obstacles": [*obstacles, {"kind": real}]})
+        with pytest.raises(ValueError):
             barchan.write_frame(path, 1, {"position": positions, "other": positions[:3]})
-    del mesh, points, scene, sim
+    del mesh, points, scene, sim, data
     assert [sys.getrefcount(thing) for thing in things] == before
 
 
@@ -184,6 +215,72 @@ def scene_rounds():
     expect(TypeError, barchan.Scene)
 
 
+FULL = {
+    "materials": [{"density": 2000, "normal": "linear", "shear": "history"}, {"normal": "linear", "shear": "history"}],
+    "material_pairs": [{"a": 0, "b": 1, "friction": 0.1}],
+    "obstacles": [{"kind": "box", "size": (1, 1, 1), "is_inside": True, "material": 1}],
+    "regions": [{"min": (0, 0, 0), "max": (1, 1, 1), "acceleration": [0, 0, 1]}],
+    "grain_materials": [0, 1] * 4,
+    "scales": [1.0] * 8,
+    "wind": (1, 0, 0),
+    "wall_material": 1,
+}
+
+
+def full_arguments(**changes):
+    return {**scene_arguments(side=2), **FULL, **changes}
+
+
+def dict_rounds():
+    barchan.Scene(**full_arguments())
+    for argument in ("materials", "material_pairs", "obstacles", "regions"):
+        good = FULL[argument]
+        expect(TypeError, barchan.Scene, **full_arguments(**{argument: 3}))
+        expect(TypeError, barchan.Scene, **full_arguments(**{argument: [*good, 3]}))
+        expect(TypeError, barchan.Scene, **full_arguments(**{argument: good[0]}))
+        expect(ValueError, barchan.Scene, **full_arguments(**{argument: [*good, {**good[0], "colour": 1}]}))
+        expect(TypeError, barchan.Scene, **full_arguments(**{argument: [*good, {3: 1}]}))
+        for key in good[0]:
+            expect((TypeError, ValueError), barchan.Scene, **full_arguments(**{argument: [{**good[0], key: "x"}]}))
+            expect(TypeError, barchan.Scene, **full_arguments(**{argument: [{**good[0], key: None}]}))
+    expect(ValueError, barchan.Scene, **full_arguments(material_pairs=[{"a": 0}]))
+    expect(TypeError, barchan.Scene, **full_arguments(density=1))
+    expect(ValueError, barchan.Scene, **full_arguments(positions=[[1], [1, 2]]))
+    expect(ValueError, barchan.Scene, **full_arguments(scales=[1.0]))
+    expect(TypeError, barchan.Scene, **full_arguments(grain_materials=[1.0] * 8))
+
+
+def grain_rounds():
+    barchan.sizes("lognormal", 0.5, 2, spread=0.2, count=100)
+    for kind in ("tetrahedron", "cube", "rod", "sphere"):
+        barchan.shape(kind, 0.1)
+    expect(ValueError, barchan.sizes, "uniform", 2, 1, count=10)
+    expect(ValueError, barchan.sizes, "x", 1, 2, count=10)
+    expect(ValueError, barchan.sizes, "uniform", 1, 2, count=-1)
+    expect(TypeError, barchan.sizes, "uniform", 1, 2)
+    expect(ValueError, barchan.shape, "rod", 0.1, 0)
+    expect(TypeError, barchan.shape, 3, 0.1)
+    expect(ValueError, barchan.shape, "cube", -1)
+
+
+def state_rounds():
+    scene = barchan.Scene(**full_arguments())
+    sim = barchan.Sim(scene, threads=1, allow_overlap=True, kernel="baseline")
+    sim.advance(0.001)
+    assert sim.contacts()["normal_force"].dtype == np.float32
+    data = sim.save()
+    sim.load(data)
+    sim.load(bytearray(data))
+    sim.load(np.frombuffer(data, np.uint8))
+    expect(barchan.CacheError, sim.load, data[:-1])
+    expect(barchan.CacheError, sim.load, b"")
+    expect(TypeError, sim.load, "x")
+    expect(TypeError, sim.load, memoryview(data)[::2])
+    expect(TypeError, barchan.Sim, scene, kernel=3)
+    expect(ValueError, barchan.Sim, scene, kernel="x")
+    expect(TypeError, barchan.Sim, scene, allow_overlap=1)
+
+
 def sim_rounds():
     scene = barchan.Scene(**scene_arguments(side=2))
     sim = barchan.Sim(scene, threads=2)
@@ -217,13 +314,24 @@ def cache_rounds(folder):
     barchan.free_frames(folder)
 
 
-@pytest.mark.parametrize("rounds", [mesh_rounds, sampler_rounds, scene_rounds, sim_rounds], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "rounds",
+    [mesh_rounds, sampler_rounds, scene_rounds, grain_rounds, sim_rounds, state_rounds],
+    ids=lambda f: f.__name__,
+)
 def test_many_rounds_leave_nothing(rounds):
     blocks, core_bytes = growth(rounds, 200)
     print(blocks, core_bytes)
     assert core_bytes == 0
     # A leak of one block per round shows as 200; the rest is what the interpreter and NumPy keep for themselves.
     assert blocks < 100
+
+
+def test_many_rounds_of_dicts_leave_nothing():
+    blocks, core_bytes = growth(dict_rounds, 20)
+    print(blocks, core_bytes)
+    assert core_bytes == 0
+    assert blocks < 10  # each round fails about seventy times: one block each would show as 1400
 
 
 def test_many_rounds_of_frames_leave_nothing(tmp_path):
@@ -242,12 +350,17 @@ def test_the_leak_counter_sees_a_leak():
 def alloc_jobs(folder):
     mesh = make_mesh()
     scene = barchan.Scene(**scene_arguments(side=2))
+    sim = barchan.Sim(barchan.Scene(**full_arguments()), threads=1, allow_overlap=True)
+    sim.advance(0.01)
+    data = sim.save()
     barchan.write_frame(folder, 1, {"a": [1.0]})
     return {
         "mesh": make_mesh,
         "cover": lambda: barchan.cover(mesh, 0.3),
         "fill": lambda: barchan.fill(mesh, 0.3, clearance=0.05),
-        "scene": lambda: barchan.Scene(**scene_arguments(side=2)),
+        "scene": lambda: barchan.Scene(**full_arguments()),
+        "save": sim.save,
+        "load": lambda: sim.load(data),
         "sim": lambda: barchan.Sim(scene, threads=1).advance(0.001),
         "write_frame": lambda: barchan.write_frame(folder, 2, {"a": [1.0]}),
         "read_frame": lambda: barchan.read_frame(folder, 1),
@@ -256,8 +369,22 @@ def alloc_jobs(folder):
     }
 
 
-@pytest.mark.parametrize("name", ["mesh", "cover", "fill", "scene", "sim", "write_frame", "read_frame", "list_frames",
-                                  "make_folder"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mesh",
+        "cover",
+        "fill",
+        "scene",
+        "sim",
+        "save",
+        "load",
+        "write_frame",
+        "read_frame",
+        "list_frames",
+        "make_folder",
+    ],
+)
 def test_every_failing_allocation_is_a_memory_error_and_leaks_nothing(folder, name):
     job = alloc_jobs(folder)[name]
     job()

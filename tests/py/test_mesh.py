@@ -21,8 +21,11 @@ def test_a_cube_is_measured():
 
 def test_the_name_is_optional_and_may_be_none():
     vertices, triangles = cube_arrays()
-    for mesh in (barchan.Mesh(vertices, triangles), barchan.Mesh(vertices, triangles, None),
-                 barchan.Mesh(vertices=vertices, triangles=triangles, name="")):
+    for mesh in (
+        barchan.Mesh(vertices, triangles),
+        barchan.Mesh(vertices, triangles, None),
+        barchan.Mesh(vertices=vertices, triangles=triangles, name=""),
+    ):
         assert mesh.is_closed
 
 
@@ -54,15 +57,19 @@ def strided(array):
     return view
 
 
-@pytest.mark.parametrize("convert", [
-    strided,
-    np.asfortranarray,
-    lambda array: array.astype(np.float64 if array.dtype.kind == "f" else np.int64),
-    lambda array: array.astype(np.float16 if array.dtype.kind == "f" else np.uint8),
-    lambda array: array.astype(array.dtype.newbyteorder(">")),
-    lambda array: array.tolist(),
-    lambda array: tuple(map(tuple, array.tolist())),
-], ids=["strided", "fortran", "wide", "narrow", "swapped", "list", "tuple"])
+@pytest.mark.parametrize(
+    "convert",
+    [
+        strided,
+        np.asfortranarray,
+        lambda array: array.astype(np.float64 if array.dtype.kind == "f" else np.int64),
+        lambda array: array.astype(np.float16 if array.dtype.kind == "f" else np.uint8),
+        lambda array: array.astype(array.dtype.newbyteorder(">")),
+        lambda array: array.tolist(),
+        lambda array: tuple(map(tuple, array.tolist())),
+    ],
+    ids=["strided", "fortran", "wide", "narrow", "swapped", "list", "tuple"],
+)
 def test_every_form_of_the_same_numbers_gives_the_same_points(convert):
     vertices, triangles = cube_arrays()
     expected = barchan.fill(barchan.Mesh(vertices, triangles), 0.2, jitter=0.5, seed=3)
@@ -77,13 +84,16 @@ def test_read_only_arrays_are_fine():
     assert barchan.Mesh(*arrays).is_closed
 
 
-@pytest.mark.parametrize("vertices, found", [
-    (np.zeros((8, 2), np.float32), r"\(8, 2\)"),
-    (np.zeros(24, np.float32), r"\(24,\)"),
-    (np.zeros((2, 4, 3), np.float32), r"\(2, 4, 3\)"),
-    (np.float32(1), r"\(\)"),
-    ([], r"\(0,\)"),
-])
+@pytest.mark.parametrize(
+    "vertices, found",
+    [
+        (np.zeros((8, 2), np.float32), r"\(8, 2\)"),
+        (np.zeros(24, np.float32), r"\(24,\)"),
+        (np.zeros((2, 4, 3), np.float32), r"\(2, 4, 3\)"),
+        (np.float32(1), r"\(\)"),
+        ([], r"\(0,\)"),
+    ],
+)
 def test_a_wrong_shape_of_vertices_names_both_shapes(vertices, found):
     with pytest.raises(ValueError, match=r"vertices: found shape %s, expected \(N, 3\)" % found):
         barchan.Mesh(vertices, cube_arrays()[1])
@@ -94,29 +104,41 @@ def test_a_wrong_shape_of_triangles_names_both_shapes():
         barchan.Mesh(cube_arrays()[0], np.zeros((12, 4), np.int32))
 
 
-@pytest.mark.parametrize("vertices, found", [
-    (None, "NoneType"),
-    ("abc", "str"),
-    (object(), "object"),
-    (np.zeros((8, 3), complex), "an array of complex128"),
-    (np.zeros((8, 3), bool), "an array of bool"),
-    (np.zeros((8, 3), object), "an array of object"),
-])
+@pytest.mark.parametrize(
+    "vertices, found",
+    [
+        (None, "NoneType"),
+        ("abc", "str"),
+        (object(), "object"),
+        (np.zeros((8, 3), complex), "an array of complex128"),
+        (np.zeros((8, 3), bool), "an array of bool"),
+        (np.zeros((8, 3), object), "an array of object"),
+    ],
+)
 def test_vertices_that_are_no_numbers_are_a_type_error(vertices, found):
     with pytest.raises(TypeError, match="vertices: found %s, expected an array of float32" % found):
         barchan.Mesh(vertices, cube_arrays()[1])
 
 
-@pytest.mark.parametrize("triangles, found", [
-    (None, "NoneType"), (np.zeros((12, 3), np.float32), "an array of float32"), ([[0.0, 1.0, 2.0]], "list")])
+@pytest.mark.parametrize(
+    "triangles, found",
+    [(None, "NoneType"), (np.zeros((12, 3), np.float32), "an array of float32"), ([[0.0, 1.0, 2.0]], "list")],
+)
 def test_triangles_that_are_no_whole_numbers_are_a_type_error(triangles, found):
     with pytest.raises(TypeError, match="triangles: found %s, expected an array of int32" % found):
         barchan.Mesh(cube_arrays()[0], triangles)
 
 
-@pytest.mark.parametrize("dtype, value, text", [
-    (np.int64, 2**31, "2147483648"), (np.int64, -2**31 - 1, "-2147483649"), (np.int64, 2**32, "4294967296"),
-    (np.uint32, 2**31, "2147483648"), (np.uint64, 2**64 - 1, "18446744073709551615")])
+@pytest.mark.parametrize(
+    "dtype, value, text",
+    [
+        (np.int64, 2**31, "2147483648"),
+        (np.int64, -(2**31) - 1, "-2147483649"),
+        (np.int64, 2**32, "4294967296"),
+        (np.uint32, 2**31, "2147483648"),
+        (np.uint64, 2**64 - 1, "18446744073709551615"),
+    ],
+)
 def test_indices_beyond_32_bits_are_not_cut(dtype, value, text):
     triangles = cube_arrays()[1].astype(dtype)
     triangles[3, 1] = value

@@ -12,7 +12,8 @@ from conftest import cube_arrays, make_mesh
 
 
 def test_every_name_of_the_face_is_there():
-    names = """Mesh Scene Sim cover fill tetrahedron write_frame read_frame make_folder list_frames free_frames
+    names = """Mesh Scene Sim cover fill tetrahedron shape sizes write_frame read_frame make_folder list_frames
+               free_frames
                Error MeshError CacheError GpuError UnstableError Cancelled __version__""".split()
     missing = [name for name in names if not hasattr(barchan, name)]
     assert not missing

@@ -25,8 +25,10 @@ def test_cover_gives_points_on_the_surface(mesh):
 
 
 def test_one_seed_gives_one_set_of_points(mesh):
-    for sample in (lambda seed: barchan.fill(mesh, 0.1, jitter=0.5, seed=seed),
-                   lambda seed: barchan.cover(mesh, 0.1, seed=seed)):
+    for sample in (
+        lambda seed: barchan.fill(mesh, 0.1, jitter=0.5, seed=seed),
+        lambda seed: barchan.cover(mesh, 0.1, seed=seed),
+    ):
         assert np.array_equal(sample(5), sample(5))
         assert not np.array_equal(sample(5), sample(6))
         assert not np.array_equal(sample(0), sample(2**64 - 1))
@@ -43,8 +45,10 @@ def test_a_bad_spacing_is_named_with_its_value(mesh, value):
             sample(mesh, spacing=value)
 
 
-@pytest.mark.parametrize("name, value", [
-    ("clearance", -0.1), ("clearance", float("nan")), ("jitter", -0.1), ("jitter", 1.5), ("jitter", float("nan"))])
+@pytest.mark.parametrize(
+    "name, value",
+    [("clearance", -0.1), ("clearance", float("nan")), ("jitter", -0.1), ("jitter", 1.5), ("jitter", float("nan"))],
+)
 def test_other_bad_numbers_are_named(mesh, name, value):
     with pytest.raises(ValueError, match=name.capitalize()):
         barchan.fill(mesh, spacing=0.1, **{name: value})
@@ -97,8 +101,17 @@ def test_a_tetrahedron_has_touching_spheres():
     assert distances == pytest.approx([1.0] * 6, rel=1e-6)  # float32 rounds at 6e-8
 
 
-@pytest.mark.parametrize("value, kind", [(0, ValueError), (-1, ValueError), (float("nan"), ValueError),
-                                         (float("inf"), ValueError), ("x", TypeError), (None, TypeError)])
+@pytest.mark.parametrize(
+    "value, kind",
+    [
+        (0, ValueError),
+        (-1, ValueError),
+        (float("nan"), ValueError),
+        (float("inf"), ValueError),
+        ("x", TypeError),
+        (None, TypeError),
+    ],
+)
 def test_a_bad_radius_is_named(value, kind):
     with pytest.raises(kind, match="radius"):
         barchan.tetrahedron(value)

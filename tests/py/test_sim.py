@@ -3,7 +3,7 @@
 import barchan
 import numpy as np
 import pytest
-from conftest import make_scene, scene_arguments
+from conftest import BALL_RADIUS, advanced, ball_scene, make_scene, scene_arguments
 
 COUNT = 27
 
@@ -11,8 +11,11 @@ COUNT = 27
 def test_a_new_sim_stands_at_the_scene(scene):
     sim = barchan.Sim(scene)
     info = sim.info()
-    assert set(info) == {"time", "step_seconds", "step_count", "contact_count", "lost_count", "grain_count", "sphere_count",
-                         "kinetic_energy"}
+    assert set(info) == {
+        *"time step_seconds last_step step_count list_count contact_count lost_count asleep_count unborn_count".split(),
+        *"late_count gone_count grain_count sphere_count kinetic_energy potential_energy largest_speed".split(),
+        *"drift_seconds force_seconds list_seconds".split(),
+    }
     assert info["time"] == 0 and info["step_count"] == 0 and info["kinetic_energy"] == 0
     assert info["grain_count"] == COUNT and info["sphere_count"] == 4 * COUNT
     assert np.array_equal(sim.positions(), scene_arguments()["positions"])
@@ -95,9 +98,13 @@ def test_the_step_can_be_chosen(scene):
 
 
 def test_an_unstable_sim_says_so_stays_readable_and_refuses_to_go_on(scene):
-    # Steps two thousand times too long.
-    sim = barchan.Sim(make_scene(positions=scene_arguments()["positions"] * np.float32(0.3)), threads=1,
-                      step_seconds=2000 * barchan.Sim(scene).info()["step_seconds"])
+    # Grains deep inside each other, and steps two thousand times too long.
+    sim = barchan.Sim(
+        make_scene(positions=scene_arguments()["positions"] * np.float32(0.3)),
+        threads=1,
+        allow_overlap=True,
+        step_seconds=2000 * barchan.Sim(scene).info()["step_seconds"],
+    )
     with pytest.raises(barchan.UnstableError) as caught:
         sim.advance(1000)
     print(caught.value)
@@ -105,6 +112,54 @@ def test_an_unstable_sim_says_so_stays_readable_and_refuses_to_go_on(scene):
     assert sim.positions().shape == (COUNT, 3)
     with pytest.raises(barchan.UnstableError):
         sim.advance(0.01)
+
+
+def test_grains_inside_each_other_are_refused_unless_allowed():
+    scene = ball_scene(positions=[[0, 0, 0], [0.5 * BALL_RADIUS, 0, 0]])
+    for settings in ({}, {"allow_overlap": False}):
+        with pytest.raises(ValueError, match="Grains 0 and 1 overlap by 0.03 m at the start, expected at most 0.01 m"):
+            barchan.Sim(scene, **settings)
+    for value in (True, np.True_):
+        velocities = advanced(scene, 0.1, allow_overlap=value).velocities()
+        assert velocities[0, 0] < 0 < velocities[1, 0]  # they part
+    with pytest.raises(ValueError, match="Grain 0 is 0.02 m deep in a collider"):
+        barchan.Sim(ball_scene(planes=[[0, 0, 0, 0, 0, 1]]))
+
+
+def test_every_kernel_gives_the_same_bits(scene):
+    materials = [{"shear": "history", "rolling": 0.1, "cohesion": 0.1}]
+    for each in (scene, make_scene(materials=materials, sleep_speed=0.02, drag=0.1, wind=(1, 0, 0))):
+        best, plain = (advanced(each, 0.3, kernel=kernel) for kernel in (None, "baseline"))
+        assert best.info()["contact_count"] > 0
+        assert best.hash() == plain.hash()
+        assert best.save() == plain.save()
+        assert best.contacts().tobytes() == plain.contacts().tobytes()
+
+
+def test_a_resting_grain_falls_asleep_and_a_blow_wakes_it():
+    # The first ball rests on the floor; the second falls on it from 0.2 m, which takes 0.2 s, at 2 m/s.
+    scene = ball_scene(
+        positions=[[0, 0, BALL_RADIUS], [0, 0, 3 * BALL_RADIUS + 0.2]],
+        gravity=(0, 0, -10),
+        planes=[[0, 0, 0, 0, 0, 1]],
+        materials=[{"restitution": 0.2}],
+        sleep_speed=0.02,
+        sleep_seconds=0.05,
+        wake_speed=0.5,
+    )
+    sim = advanced(scene, 0.04)
+    assert sim.info()["asleep_count"] == 0
+    sim.advance(0.14)
+    assert sim.info()["asleep_count"] == 1
+    sim.advance(0.04)
+    assert sim.info()["asleep_count"] == 0
+    sim.advance(2.0)
+    assert sim.info()["asleep_count"] == 2
+
+
+def test_without_a_sleeping_speed_nothing_sleeps():
+    scene = ball_scene(positions=[[0, 0, BALL_RADIUS]], gravity=(0, 0, -10), planes=[[0, 0, 0, 0, 0, 1]])
+    assert advanced(scene, 1.0).info()["asleep_count"] == 0
 
 
 @pytest.mark.parametrize("value", [-1, float("nan"), float("inf"), 10**400])
@@ -122,15 +177,24 @@ def test_a_time_that_is_no_number_is_a_type_error(scene, value):
         barchan.Sim(scene).advance(value)
 
 
-@pytest.mark.parametrize("arguments, kind, sentence", [
-    ({"threads": -1}, ValueError, "-1"),
-    ({"threads": 2**40}, ValueError, "threads is 1099511627776"),
-    ({"threads": 1.5}, TypeError, "threads: found float"),
-    ({"threads": None}, TypeError, "threads: found NoneType"),
-    ({"step_seconds": -1}, ValueError, "-1"),
-    ({"step_seconds": float("nan")}, ValueError, "nan"),
-    ({"step_seconds": "x"}, TypeError, "step_seconds: found str"),
-])
+@pytest.mark.parametrize(
+    "arguments, kind, sentence",
+    [
+        ({"threads": -1}, ValueError, "-1"),
+        ({"threads": 2**40}, ValueError, "threads is 1099511627776"),
+        ({"threads": 1.5}, TypeError, "threads: found float"),
+        ({"threads": None}, TypeError, "threads: found NoneType"),
+        ({"step_seconds": -1}, ValueError, "-1"),
+        ({"step_seconds": float("nan")}, ValueError, "nan"),
+        ({"step_seconds": "x"}, TypeError, "step_seconds: found str"),
+        ({"allow_overlap": 1}, TypeError, "allow_overlap: found int, expected True or False"),
+        ({"allow_overlap": None}, TypeError, "allow_overlap: found NoneType, expected True or False"),
+        ({"kernel": 3}, TypeError, "kernel: found int, expected a str or None"),
+        ({"kernel": "abacus"}, ValueError, "kernel 'abacus' does not run on this processor"),
+        ({"kernel": "baseline\0"}, ValueError, "kernel: found 'baseline.x00'"),
+        ({"kernel": "\ud800"}, UnicodeEncodeError, "surrogates"),
+    ],
+)
 def test_bad_settings_are_named(scene, arguments, kind, sentence):
     with pytest.raises(kind, match=sentence):
         barchan.Sim(scene, **arguments)
@@ -144,6 +208,6 @@ def test_only_a_scene_is_simulated(mesh):
 
 def test_methods_take_no_arguments(scene):
     sim = barchan.Sim(scene)
-    for name in ("cancel", "info", "positions", "orientations", "velocities", "spins", "hash"):
+    for name in ("cancel", "info", "positions", "orientations", "velocities", "spins", "hash", "contacts", "save"):
         with pytest.raises(TypeError):
             getattr(sim, name)(1)

@@ -1,7 +1,7 @@
 """Other threads while the core works: they run, they may cancel, and they cannot do harm.
 
-No test here measures time. A call that holds the GIL cannot be seen running by another thread when threads are never made to
-take turns (`no_turns`); a call that releases it can. So being seen is the proof.
+No test here measures time. A call that holds the GIL cannot be seen running by another thread when threads are never
+made to take turns (`no_turns`); a call that releases it can. So being seen is the proof.
 """
 
 import contextlib
@@ -11,6 +11,7 @@ import threading
 import barchan
 import numpy as np
 import pytest
+from barchan import _core
 from conftest import make_mesh, make_scene, scene_arguments
 
 LONG = 3600.0  # s of simulated time; every test that starts it cancels it
@@ -59,7 +60,8 @@ def test_other_threads_run_while_a_mesh_is_made():
     side = 300
     steps = np.linspace(0, 1, side, dtype=np.float32)
     vertices = np.ascontiguousarray(
-        np.stack([*np.meshgrid(steps, steps), np.zeros((side, side), np.float32)], axis=-1).reshape(-1, 3))
+        np.stack([*np.meshgrid(steps, steps), np.zeros((side, side), np.float32)], axis=-1).reshape(-1, 3)
+    )
     corner = (np.arange(side - 1)[:, None] * side + np.arange(side - 1)).reshape(-1, 1)
     triangles = np.concatenate([corner + [0, 1, side], corner + [1, side + 1, side]]).astype(np.int32)
     assert is_ever_seen_running(lambda: barchan.Mesh(vertices, triangles))
@@ -81,6 +83,23 @@ def test_other_threads_run_while_a_scene_and_a_sim_are_made():
 def test_other_threads_run_while_the_sim_advances(scene):
     sim = barchan.Sim(scene, threads=1)
     assert is_ever_seen_running(lambda: sim.advance(0.05))
+
+
+def test_other_threads_run_while_contacts_are_listed_and_states_saved_and_loaded():
+    # A heap in which everything touches: 27000 grains, closer than in the other scenes.
+    arguments = scene_arguments(side=30)
+    arguments.update(positions=arguments["positions"] * np.float32(0.5), shapes=[barchan.shape("tetrahedron", 0.02)])
+    sim = barchan.Sim(barchan.Scene(**arguments), allow_overlap=True)
+    sim.advance(1e-5)
+    assert len(sim.contacts()) > 10000
+    assert is_ever_seen_running(sim.contacts)
+    assert is_ever_seen_running(sim.save)
+    data = sim.save()
+    assert is_ever_seen_running(lambda: sim.load(data))
+
+
+def test_other_threads_run_while_sizes_are_drawn():
+    assert is_ever_seen_running(lambda: barchan.sizes("lognormal", 0.5, 2, spread=0.3, count=300000))
 
 
 def test_other_threads_run_while_frames_are_written_read_listed_and_freed(folder):
@@ -107,8 +126,8 @@ class Advance(threading.Thread):
             self.raised = error
 
     def wait_until_busy(self):
-        """Returns once advance() is seen to run, by the refusal of a harmless call. Gives up, rather than hang, after more
-        tries than a fair interpreter needs by far."""
+        """Returns once advance() is seen to run, by the refusal of a harmless call. Gives up, rather than hang, after
+        more tries than a fair interpreter needs by far."""
         for _ in range(5000000):
             if not self.is_alive():
                 break
@@ -164,10 +183,22 @@ def test_a_cancel_beforehand_stops_the_next_advance_once(scene, seconds):
 
 def test_a_busy_sim_refuses_every_other_call(scene):
     sim = barchan.Sim(scene)
+    data = sim.save()
     work = Advance(sim)
     work.wait_until_busy()
     try:
-        for call in (lambda: sim.advance(0.01), sim.info, sim.positions, sim.orientations, sim.velocities, sim.spins, sim.hash):
+        for call in (
+            lambda: sim.advance(0.01),
+            sim.info,
+            sim.positions,
+            sim.orientations,
+            sim.velocities,
+            sim.spins,
+            sim.hash,
+            sim.contacts,
+            sim.save,
+            lambda: sim.load(data),
+        ):
             with pytest.raises(RuntimeError, match="advancing in another thread") as caught:
                 call()
             assert not isinstance(caught.value, barchan.Error)
@@ -176,6 +207,58 @@ def test_a_busy_sim_refuses_every_other_call(scene):
         work.join()
     assert isinstance(work.raised, barchan.Cancelled)
     assert sim.hash() == sim.hash()
+
+
+def test_calls_from_many_threads_are_whole_or_refused(scene):
+    """Saving, loading and listing release the GIL: whoever comes meanwhile is told, and nobody sees a half state."""
+    sim = barchan.Sim(scene, threads=2)
+    sim.advance(0.3)
+    data, state, positions = sim.save(), sim.hash(), sim.positions().tobytes()
+    wrong, barrier = [], threading.Barrier(3)
+
+    def work(offset):
+        calls = [
+            (sim.save, data),
+            (sim.hash, state),
+            (lambda: sim.positions().tobytes(), positions),
+            (lambda: sim.load(data), None),
+            (lambda: sim.contacts().dtype.names[0], "grain"),
+        ]
+        barrier.wait()
+        for i in range(500):
+            call, expected = calls[(i + offset) % len(calls)]
+            try:
+                found = call()
+            except RuntimeError as error:
+                if "in another thread" not in str(error):
+                    wrong.append(error)
+            except Exception as error:
+                wrong.append(error)
+            else:
+                if found != expected:
+                    wrong.append(found)
+
+    threads = [threading.Thread(target=work, args=(offset,)) for offset in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert sim.hash() == state
+
+
+def test_a_failed_call_leaves_the_sim_free(scene):
+    sim = barchan.Sim(scene)
+    with pytest.raises(barchan.CacheError):
+        sim.load(b"")
+    with pytest.raises(TypeError):
+        sim.load(None)
+    sim.advance(0.001)
+    _core.fail_alloc_after(1)
+    with pytest.raises(MemoryError):
+        sim.save()
+    _core.fail_alloc_after(0)
+    sim.save()
 
 
 def test_a_failed_advance_leaves_the_sim_free(scene):

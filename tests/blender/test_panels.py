@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The panels draw in every state. Blender without a window has no layout, so a recorder stands in for it and checks every
+property and operator it is handed."""
+
+import types
+
+import harness
+from harness import FOLDER, bpy, check, room
+
+
+class Recorder:
+    """A UILayout that keeps the texts; unknown properties and operators raise as they would in a window."""
+
+    def __init__(self, texts=None):
+        self.texts = texts if texts is not None else []
+
+    def _child(self, **_options):
+        return Recorder(self.texts)
+
+    row = column = box = _child
+
+    def label(self, text="", icon="NONE"):
+        check(icon in bpy.types.UILayout.bl_rna.functions["label"].parameters["icon"].enum_items, f"no icon {icon}")
+        self.texts.append(text)
+
+    def prop(self, data, name, **_options):
+        check(name in data.bl_rna.properties, f"no property {name}")
+        self.texts.append(data.bl_rna.properties[name].name)
+
+    def operator(self, name, text="", icon="NONE", **_options):
+        group, operator = name.split(".")
+        rna = getattr(getattr(bpy.ops, group), operator).get_rna_type()
+        self.texts.append(text or rna.name)
+        return types.SimpleNamespace()
+
+    def progress(self, factor=0.0, text=""):
+        check(0.0 <= factor <= 1.0, f"progress is {factor}")
+        self.texts.append(text)
+
+
+def drawn(panel):
+    """All texts of a panel of panels.py, by class name."""
+    recorder = Recorder()
+    getattr(room("panels"), panel).draw(types.SimpleNamespace(layout=recorder), bpy.context)
+    return " | ".join(recorder.texts)
+
+
+def test_panels_draw_in_an_empty_file():
+    harness.new_file()
+    check("0 sand, 0 colliders" in drawn("BARCHAN_PT_objects"), drawn("BARCHAN_PT_objects"))
+    check("Sphere Radius" in drawn("BARCHAN_PT_grains"), drawn("BARCHAN_PT_grains"))
+    text = drawn("BARCHAN_PT_bake")
+    check("Bake Sand | Free Bake" in text, text)
+    check("not saved" in text, f"an unsaved file is not mentioned: {text}")
+    check("Lock the interface" in drawn("BARCHAN_PT_display"), drawn("BARCHAN_PT_display"))
+
+
+def test_panels_draw_for_a_marked_object():
+    harness.new_file()
+    harness.mark(harness.add_box("Block", (1, 1, 1)), "SAND")
+    check("1 sand, 0 colliders" in drawn("BARCHAN_PT_objects"), drawn("BARCHAN_PT_objects"))
+    check("Type" in drawn("BARCHAN_PT_physics"), drawn("BARCHAN_PT_physics"))
+    bpy.context.scene.barchan.frame_end = 20
+    check("Start | End" in drawn("BARCHAN_PT_bake"), drawn("BARCHAN_PT_bake"))
+
+
+def test_the_bake_panel_says_what_is_cached_and_what_is_missing():
+    scene = harness.small_scene(FOLDER / "panel", frame_end=2, radius=0.05)
+    bpy.ops.barchan.bake()
+    scene.frame_set(2)
+    text = drawn("BARCHAN_PT_bake")
+    check("2 frames in the cache" in text and "is not in the cache" not in text, text)
+    scene.frame_set(3)
+    check("Frame 3 is not in the cache" in drawn("BARCHAN_PT_bake"), drawn("BARCHAN_PT_bake"))
+    bpy.ops.barchan.free()
+    check("frames in the cache" not in drawn("BARCHAN_PT_bake"), drawn("BARCHAN_PT_bake"))
+
+
+def test_the_bake_panel_shows_progress_while_baking():
+    bake = room("bake")
+    harness.small_scene(FOLDER / "progress", frame_end=2, radius=0.05)
+    run = bake.Bake(room("export").make_job(bpy.context))
+    run.progress = bake.Progress("BAKING", 45, 45, 120, 1000, 200.0)
+    bake.running = run
+    try:
+        text = drawn("BARCHAN_PT_bake")
+        busy = harness.error_of(bpy.ops.barchan.free)
+    finally:
+        bake.running = None
+    check("Baking 38 % (45/120, 3 min 20 s left)" in text and "Bake Sand" not in text, text)
+    check("A bake is running" in busy, f"free says {busy!r}")
+
+
+def test_without_the_engine_the_panel_says_so():
+    harness.new_file()
+    engine = room("engine")
+    core = engine.core
+    engine.core, engine.problem = None, "The sand engine cannot be loaded (test)"
+    try:
+        text = drawn("BARCHAN_PT_bake")
+    finally:
+        engine.core, engine.problem = core, ""
+    check("The sand engine cannot be loaded (test)" in text.replace(" | ", " "), text)
+
+
+if __name__ == "__main__":
+    harness.main(globals())
