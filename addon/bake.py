@@ -55,6 +55,8 @@ class Job:
     restitution: float = 0.5
     friction: float = 0.5
     density: float = 2600.0  # kg/m^3
+    max_overlap: float = 0.2  # share of the radius at the fastest impact
+    max_speed: float = 0.0  # m/s of the fastest impact; 0 = free fall through the scene
     seed: int = 0
     threads: int = 0
 
@@ -265,6 +267,8 @@ class Bake:
             density=job.density,
             restitution=job.restitution,
             friction=job.friction,
+            max_overlap=job.max_overlap,
+            max_speed=job.max_speed,
             wall_positions=wall_positions,
             wall_radius=job.radius if wall_positions is not None else 0.0,
             seed=job.seed,

@@ -79,6 +79,8 @@ def make_job(context):
         restitution=settings.restitution,
         friction=settings.friction,
         density=settings.density,
+        max_overlap=settings.max_overlap,
+        max_speed=settings.max_speed,
         seed=settings.seed,
         threads=settings.threads,
     )

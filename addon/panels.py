@@ -55,7 +55,7 @@ class BARCHAN_PT_grains(BarchanPanel, bpy.types.Panel):
         layout.use_property_split = True
         layout.use_property_decorate = False
         settings = context.scene.barchan
-        for name in ("shape", "radius", "density", "restitution", "friction", "seed"):
+        for name in ("shape", "radius", "density", "restitution", "friction", "max_overlap", "max_speed", "seed"):
             layout.prop(settings, name)
 
 

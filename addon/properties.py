@@ -126,6 +126,26 @@ class BarchanScene(bpy.types.PropertyGroup):
         precision=0,
         options=set(),
     )
+    max_overlap: FloatProperty(
+        name="Softness",
+        description="Share of the sphere radius by which two grains may overlap in the fastest impact: twice as much "
+        "halves the time of the bake and makes the sand softer",
+        default=0.2,
+        min=0.01,
+        max=0.5,
+        options=set(),
+    )
+    max_speed: FloatProperty(
+        name="Fastest Impact",
+        description="Speed for which Softness holds; 0 takes free fall through the whole scene, and a lower speed that the "
+        "grains do not exceed shortens the bake",
+        unit="VELOCITY",
+        default=0.0,
+        min=0.0,
+        max=1000.0,
+        soft_max=20.0,
+        options=set(),
+    )
     seed: IntProperty(
         name="Seed",
         description="Number that decides where the grains start and how they are turned; the same number gives the same bake",

@@ -1,0 +1,490 @@
+#!/usr/bin/env python3
+"""How fast the CPU engine is, on one machine, in one run. `python3 setup.py bench` runs this file; docs/performance.md
+says what came out.
+
+    (nothing)    beside LAMMPS on the peers' settled beds: W1 spheres, W2 tetrahedral grains
+    --scaling    cost and memory per grain, from 16K to 1M tetrahedral grains
+    --sleep      a settled bed with sleeping on against the same bed awake
+
+Comes in: the installed package; for the comparison the peers' folder (beds, their definition in common.py, the harness
+that runs LAMMPS) and a folder with LAMMPS as that harness expects it. Goes out: one JSON line per work on standard
+output, the same as a row of the CSV of this machine, and lines `@ done total note` that a progress bar can follow.
+
+Programs take turns and never run at the same time; of all repeats the shortest counts, for on a shared machine the
+others measure the neighbours.
+"""
+
+import argparse
+import csv
+import datetime
+import json
+import math
+import os
+import pathlib
+import re
+import resource
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+WORKS = {"w1-10000": ("w1", 10_000), "w1-100000": ("w1", 100_000), "w2-10000": ("w2", 10_000)}
+SHEARS = ("history", "viscous")
+STEPS = 1000  # timed at once, about a frame of film: our engine makes its neighbour list anew at each start
+WARM_STEPS = {10_000: 1000, 100_000: 400}  # as the peers' harness does
+
+# The bed of --scaling and --sleep: a tile of the smallest size, laid out again and again for the larger ones.
+RADIUS = 0.005  # m
+TILE_SIDE = 32  # grains
+TILE_LAYERS = 16
+TILE_SIZE = TILE_SIDE * TILE_SIDE * TILE_LAYERS
+PITCH = 4.6 * RADIUS  # the bounding sphere of a tetrahedron of touching spheres is 4.45 radii wide
+SETTLE_SECONDS = 0.4  # the lattice is 0.37 m high and falls for about half of that
+SCALING_TILES = (1, 2, 4, 8)  # tiles along a side: 16K, 64K, 256K and 1M grains
+SCALING_STEPS = 200
+SLEEP_SPEED = 0.01  # m/s
+SLEEP_FRAME = 1 / 24  # s
+
+# rate, peer_rate: million grain steps a second; ratio: ours to the peer's; spread: noise, see spread();
+# other_cpu: cores that others used in the repeat that counts; contacts: per grain, as either of the two counts them;
+# growth: cost against the first of its series.
+COLUMNS = (
+    "date machine command barchan peer work n shear threads repeats steps rate peer_rate ratio spread peer_spread "
+    "other_cpu contacts peer_contacts ns_per_grain_step growth bytes_per_grain peak_mib asleep"
+).split()
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The machine
+
+
+def busy_seconds():
+    """CPU seconds that the whole machine has used since it started, over all cores; stolen ones count."""
+    with open("/proc/stat", encoding="ascii") as file:
+        ticks = [int(word) for word in file.readline().split()[1:9]]
+    return (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK")
+
+
+def own_seconds():
+    return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+
+
+class Others:
+    """Mean number of cores that everybody else kept busy since it was made."""
+
+    def __init__(self):
+        self.begin = time.perf_counter(), busy_seconds(), own_seconds()
+
+    def cores(self):
+        now = time.perf_counter(), busy_seconds(), own_seconds()
+        wall, busy, own = (late - early for late, early in zip(now, self.begin))
+        return max(0.0, (busy - own) / wall)
+
+
+def wait_for_quiet(show, limit=600, share=0.12):
+    """Waits, at most limit seconds, until others use less than share of a core. PEERS_NOWAIT=1 skips it, as in the
+    peers' harness."""
+    begin = time.monotonic()
+    while not os.environ.get("PEERS_NOWAIT") and time.monotonic() - begin < limit:
+        others = Others()
+        time.sleep(3)
+        cores = others.cores()
+        if cores < share:
+            break
+        show("waiting for a quiet machine, others use %.1f cores" % cores)
+
+
+def machine_name():
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        models = re.findall(r"^model name\s*:\s*(.*)$", file.read(), re.MULTILINE)
+    return "%s, %d cores" % (re.sub(r"\s+", " ", models[0]) if models else "unknown processor", os.cpu_count())
+
+
+def csv_name(machine):
+    return re.sub(r"[^a-z0-9]+", "-", machine.lower()).strip("-") + ".csv"
+
+
+def memory_mib(field):
+    """VmRSS or VmHWM of this process."""
+    with open("/proc/self/status", encoding="ascii") as file:
+        return int(re.search(r"^%s:\s*(\d+) kB" % field, file.read(), re.MULTILINE).group(1)) / 1024
+
+
+def forget_peak():
+    with open("/proc/self/clear_refs", "w", encoding="ascii") as file:
+        file.write("5")
+
+
+def own_version():
+    import barchan
+
+    def git(*words):
+        done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+        return done.stdout.strip() if done.returncode == 0 else ""
+
+    commit, changed = git("rev-parse", "--short", "HEAD"), git("status", "--porcelain", "csrc", "meson.build")
+    return " ".join(filter(None, [barchan.__version__, commit, "with changes" if changed else ""]))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Arithmetic
+
+
+def law_for(stiffness, grain_mass, radius):
+    """max_overlap and max_speed that give two equal grains a linear spring of that stiffness, N/m. The core takes the
+    time scale of the contact, sqrt(m_eff / k), from max_overlap * radius / max_speed (csrc/law.c)."""
+    overlap = 0.25
+    return overlap, overlap * radius / math.sqrt(0.5 * grain_mass / stiffness)
+
+
+def million_rate(n, steps, seconds):
+    """Million grain steps a second of the best repeat."""
+    return n * steps / min(seconds) / 1e6
+
+
+def spread(seconds):
+    """How far the middle repeat lies above the best, as a share: the noise of the machine."""
+    return sorted(seconds)[len(seconds) // 2] / min(seconds) - 1
+
+
+def box_planes(side):
+    """Floor and four walls of an open box with its corner at the origin: point and normal of each."""
+    floor, low_walls = [0, 0, 0, 0, 0, 1], [[0, 0, 0, 1, 0, 0], [0, 0, 0, 0, 1, 0]]
+    high_walls = [[side, 0, 0, -1, 0, 0], [0, side, 0, 0, -1, 0]]
+    return np.array([floor, *low_walls, *high_walls], np.float32)
+
+
+def tile_lattice(seed=1):
+    """Centres and orientations of a jittered lattice of one tile, no two bounding spheres touching; and its side."""
+    rng = np.random.default_rng(seed)
+    index = np.arange(TILE_SIZE)
+    cells = np.stack([index % TILE_SIDE, index // TILE_SIDE % TILE_SIDE, index // TILE_SIDE**2], 1)
+    positions = (cells + 0.5) * PITCH + rng.uniform(-0.05, 0.05, cells.shape) * RADIUS
+    quaternions = rng.normal(size=(TILE_SIZE, 4))
+    quaternions /= np.linalg.norm(quaternions, axis=1, keepdims=True)
+    return positions.astype(np.float32), quaternions.astype(np.float32), TILE_SIDE * PITCH
+
+
+def lay_tiles(positions, quaternions, side, count):
+    """count times count copies of a bed, side by side."""
+    shifts = np.array([[x, y, 0] for y in range(count) for x in range(count)], np.float64) * side
+    tiled = (positions[None].astype(np.float64) + shifts[:, None]).reshape(-1, 3)
+    return tiled.astype(np.float32), np.tile(quaternions, (count * count, 1)), side * count
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Reporting
+
+
+class Report:
+    """Progress as lines `@ done total note`; results as JSON lines and CSV rows."""
+
+    def __init__(self, folder, command, total):
+        self.machine, self.command, self.version, self.done, self.total = (
+            machine_name(),
+            command,
+            own_version(),
+            0,
+            total,
+        )
+        self.path = pathlib.Path(folder) / csv_name(self.machine)
+
+    def show(self, note):
+        print("@ %d %d %s" % (self.done, self.total, note), flush=True)
+
+    def advance(self, note):
+        self.done += 1
+        self.show(note)
+
+    def result(self, **values):
+        print(json.dumps(values), flush=True)
+        date = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M")
+        row = {"date": date, "machine": self.machine, "command": self.command, "barchan": self.version, **values}
+        is_new = not self.path.exists()
+        with open(self.path, "a", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+            if is_new:
+                writer.writeheader()
+            writer.writerow(row)
+
+
+def timed_advance(sim, steps, step_seconds):
+    """Seconds that `steps` equal steps took, and the cores that others used meanwhile."""
+    before, others, begin = sim.info()["step_count"], Others(), time.perf_counter()
+    sim.advance(steps * step_seconds)
+    seconds = time.perf_counter() - begin
+    done = sim.info()["step_count"] - before
+    if done != steps:
+        sys.exit("The engine took %d steps, expected %d: grains are faster than the bench allows for." % (done, steps))
+    return seconds, others.cores()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Beside LAMMPS
+
+
+def peer_scene(common, work, n, shear):
+    """The peers' bed as a scene of ours: the same grains, box, spring, restitution and friction."""
+    import barchan
+
+    positions, quaternions = common.load(work, n)
+    offsets = common.TETRA * common.R if work == "w2" else np.zeros((1, 3))
+    mass = common.grain_mass() if work == "w2" else common.M
+    max_overlap, max_speed = law_for(common.KN, mass, common.R)
+    material = {"density": common.RHO, "restitution": common.E, "friction": common.MU, "normal": "linear"}
+    return barchan.Scene(
+        positions=positions.astype(np.float32),
+        orientations=quaternions.astype(np.float32),
+        shapes=[(offsets.astype(np.float32), np.full(len(offsets), common.R, np.float32))],
+        gravity=(0, 0, -common.G),
+        max_overlap=max_overlap,
+        max_speed=max_speed,
+        planes=box_planes(common.side(work, n)),
+        materials=[dict(material, shear=shear)],
+    )
+
+
+def contacts_per_grain(common, sim, work, n):
+    """As the peers' harness counts them, from the positions alone."""
+    positions = sim.positions().astype(float)
+    if work == "w1":
+        return common.bed_measures(positions, work, n)["contacts_per_particle"]
+    spheres = common.tetra_spheres(positions, sim.orientations().astype(float)).reshape(-1, 3)
+    return common.bed_measures(spheres, work, n, body=np.repeat(np.arange(n), 4))["contacts_per_particle"]
+
+
+def run_ours(common, work, n, shear, threads):
+    import barchan
+
+    sim = barchan.Sim(peer_scene(common, work, n, shear), threads=threads, step_seconds=common.DT)
+    sim.advance(WARM_STEPS[n] * common.DT)
+    seconds, others = timed_advance(sim, STEPS, common.DT)
+    return {"seconds": seconds, "others": others, "contacts": contacts_per_grain(common, sim, work, n)}
+
+
+def run_peer(peers, python, work, n, threads):
+    command = [python, peers / ("%s_lammps.py" % work), "-n", n, "-t", threads, "--warm", WARM_STEPS[n]]
+    command += ["--steps", STEPS, "--repeats", 1]
+    # The machine was found quiet just before: the harness need not wait again.
+    env = dict(os.environ, PEERS_NOWAIT="1")
+    done = subprocess.run([str(word) for word in command], env=env, capture_output=True, text=True, check=False)
+    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    if done.returncode != 0 or not lines:
+        sys.exit("LAMMPS failed on %s, %d grains, with code %d:\n%s" % (work, n, done.returncode, done.stderr[-2000:]))
+    found = json.loads(lines[-1])
+    return {
+        "seconds": found["wall_s"],
+        "others": found["other_cpu"],
+        "contacts": found["contacts_per_particle"],
+        "version": "%s %s" % (found["peer"], found["version"]),
+    }
+
+
+def best(runs):
+    return min(runs, key=lambda run: run["seconds"])
+
+
+def compare(common, options, report, work, n):
+    programs = {"LAMMPS": lambda: run_peer(options.peers, options.peer_python, work, n, options.threads)}
+    for shear in SHEARS:
+        programs[shear] = lambda shear=shear: run_ours(common, work, n, shear, options.threads)
+    runs = {program: [] for program in programs}
+    for repeat in range(options.repeats):
+        for program, run in programs.items():
+            note = "%s %d, %s, %d of %d" % (work, n, program, repeat + 1, options.repeats)
+            wait_for_quiet(report.show)
+            report.show(note)
+            runs[program].append(run())
+            report.advance(note)
+    peer, best_peer = [run["seconds"] for run in runs["LAMMPS"]], best(runs["LAMMPS"])
+    for shear in SHEARS:
+        ours, best_ours = [run["seconds"] for run in runs[shear]], best(runs[shear])
+        report.result(
+            work=work,
+            n=n,
+            shear=shear,
+            rate=round(million_rate(n, STEPS, ours), 3),
+            peer_rate=round(million_rate(n, STEPS, peer), 3),
+            ratio=round(min(peer) / min(ours), 3),
+            threads=options.threads,
+            repeats=options.repeats,
+            steps=STEPS,
+            spread=round(spread(ours), 3),
+            peer_spread=round(spread(peer), 3),
+            other_cpu=round(max(best_ours["others"], best_peer["others"]), 2),
+            contacts=best_ours["contacts"],
+            peer_contacts=best_peer["contacts"],
+            peer=best_peer["version"],
+        )
+
+
+def compare_all(options, report):
+    sys.path.insert(0, str(options.peers))
+    import common
+
+    for name in options.work:
+        compare(common, options, report, *WORKS[name])
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Our own beds
+
+
+def tile_scene(positions, quaternions, side, **changes):
+    import barchan
+
+    offsets = barchan.tetrahedron(RADIUS)
+    return barchan.Scene(
+        positions=positions,
+        orientations=quaternions,
+        shapes=[(offsets, np.full(4, RADIUS, np.float32))],
+        planes=box_planes(side),
+        **changes,
+    )
+
+
+def settled_tile(threads, report):
+    import barchan
+
+    positions, quaternions, side = tile_lattice()
+    sim = barchan.Sim(tile_scene(positions, quaternions, side), threads=threads)
+    for part in range(8):
+        report.show("settling %d grains, %d of 8" % (TILE_SIZE, part + 1))
+        sim.advance(SETTLE_SECONDS / 8)
+    report.advance("settled")
+    return sim.positions(), sim.orientations(), side
+
+
+def scaling(options, report):
+    import barchan
+
+    tile = settled_tile(options.threads, report)
+    # One law for all sizes: the height of fall, which the default follows, is that of the settled tile everywhere.
+    beds = []
+    for count in SCALING_TILES:
+        n = TILE_SIZE * count * count
+        report.show("%d grains: making the bed" % n)
+        positions, quaternions, side = lay_tiles(*tile, count)
+        forget_peak()
+        held, resident = barchan._core.allocated_bytes(), memory_mib("VmRSS")
+        sim = barchan.Sim(tile_scene(positions, quaternions, side), threads=options.threads)
+        step = sim.info()["step_seconds"]
+        sim.advance(100 * step)  # grains of neighbouring tiles, which leaned on a wall, now lean on each other
+        beds.append(
+            {
+                "n": n,
+                "sim": sim,
+                "step": step,
+                "seconds": [],
+                "others": [],
+                "bytes": (barchan._core.allocated_bytes() - held) / n,
+                "peak": memory_mib("VmHWM") - resident,
+            }
+        )
+        report.advance("%d grains made" % n)
+    for repeat in range(options.repeats):
+        for bed in beds:
+            wait_for_quiet(report.show)
+            report.show("%d grains, %d of %d" % (bed["n"], repeat + 1, options.repeats))
+            seconds, others = timed_advance(bed["sim"], SCALING_STEPS, bed["step"])
+            bed["seconds"].append(seconds)
+            bed["others"].append(others)
+            report.advance("%d grains, %d of %d" % (bed["n"], repeat + 1, options.repeats))
+    costs = [min(bed["seconds"]) / (bed["n"] * SCALING_STEPS) * 1e9 for bed in beds]
+    for bed, cost in zip(beds, costs):
+        report.result(
+            work="scaling",
+            n=bed["n"],
+            shear="viscous",
+            rate=round(million_rate(bed["n"], SCALING_STEPS, bed["seconds"]), 3),
+            threads=options.threads,
+            repeats=options.repeats,
+            steps=SCALING_STEPS,
+            spread=round(spread(bed["seconds"]), 3),
+            other_cpu=round(bed["others"][int(np.argmin(bed["seconds"]))], 2),
+            contacts=round(2 * bed["sim"].info()["contact_count"] / bed["n"], 3),
+            ns_per_grain_step=round(cost, 2),
+            growth=round(cost / costs[0], 3),
+            bytes_per_grain=round(bed["bytes"], 1),
+            peak_mib=round(bed["peak"]),
+        )
+
+
+def sleep(options, report):
+    import barchan
+
+    positions, quaternions, side = settled_tile(options.threads, report)
+    awake = barchan.Sim(tile_scene(positions, quaternions, side), threads=options.threads)
+    asleep = barchan.Sim(tile_scene(positions, quaternions, side, sleep_speed=SLEEP_SPEED), threads=options.threads)
+    step = awake.info()["step_seconds"]
+    steps = math.ceil(SLEEP_FRAME / step)
+    for frame in range(24):  # a second is ten times what the default asks for
+        report.show("falling asleep, frame %d of at most 24" % (frame + 1))
+        for sim in (awake, asleep):
+            sim.advance(steps * step)
+        if asleep.info()["asleep_count"] >= 0.999 * TILE_SIZE:
+            break
+    report.advance("%d of %d grains asleep" % (asleep.info()["asleep_count"], TILE_SIZE))
+    seconds = {"awake": [], "asleep": []}
+    others = []
+    for repeat in range(options.repeats):
+        for name, sim in (("awake", awake), ("asleep", asleep)):
+            wait_for_quiet(report.show)
+            report.show("%s, %d of %d" % (name, repeat + 1, options.repeats))
+            found = timed_advance(sim, steps, step)
+            seconds[name].append(found[0])
+            others.append(found[1])
+            report.advance("%s, %d of %d" % (name, repeat + 1, options.repeats))
+    report.result(
+        work="sleep",
+        n=TILE_SIZE,
+        shear="viscous",
+        rate=round(million_rate(TILE_SIZE, steps, seconds["asleep"]), 3),
+        peer_rate=round(million_rate(TILE_SIZE, steps, seconds["awake"]), 3),
+        peer="the same bed awake",
+        ratio=round(min(seconds["awake"]) / min(seconds["asleep"]), 2),
+        threads=options.threads,
+        repeats=options.repeats,
+        steps=steps,
+        spread=round(spread(seconds["asleep"]), 3),
+        peer_spread=round(spread(seconds["awake"]), 3),
+        other_cpu=round(max(others), 2),
+        growth=round(min(seconds["asleep"]) / min(seconds["awake"]), 4),
+        asleep=round(asleep.info()["asleep_count"] / TILE_SIZE, 4),
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--scaling", action="store_true")
+    parser.add_argument("--sleep", action="store_true")
+    parser.add_argument(
+        "--work", action="append", choices=WORKS, help="only this comparison; may be given several times"
+    )
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--peers", type=pathlib.Path, help="folder of the peers' harness")
+    parser.add_argument("--peer-python", help="Python of the LAMMPS environment; PEERS_HOME names the folder around it")
+    parser.add_argument("--out", default=ROOT / "bench", help="folder of the CSV")
+    parser.add_argument(
+        "--command", default=" ".join(["bench.py", *sys.argv[1:]]), help="what to write down as the command"
+    )
+    options = parser.parse_args()
+    wants_comparison = bool(options.work) or not (options.scaling or options.sleep)
+    options.work = options.work or list(WORKS)
+    total = len(options.work) * (1 + len(SHEARS)) * options.repeats if wants_comparison else 0
+    total += 1 + len(SCALING_TILES) * (1 + options.repeats) if options.scaling else 0
+    total += 2 + 2 * options.repeats if options.sleep else 0
+    report = Report(options.out, options.command, total)
+    if wants_comparison:
+        compare_all(options, report)
+    if options.scaling:
+        scaling(options, report)
+    if options.sleep:
+        sleep(options, report)
+
+
+if __name__ == "__main__":
+    main()
