@@ -176,6 +176,8 @@ class BARCHAN_OT_bake(bpy.types.Operator):
         if progress.frames_done and not self._is_shown and scene is not None:
             self._is_shown = True
             self._show(scene, run)
+        elif scene is not None and playback.message(scene):
+            playback.show(scene)  # the frame that was missing may be there by now
         context.workspace.status_text_set(f"{progress.text()}   Esc: stop and keep the frames")
         redraw_panels(context)
         if not progress.is_finished:

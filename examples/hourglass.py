@@ -395,8 +395,8 @@ def add_stage(scene):
     scene.collection.objects.link(bpy.data.objects.new("Backdrop", mesh))
 
     # Key and Fill would be mirrored in the glass right over the sand; Rim and Strip draw its outline instead.
-    key = add_light("Key", (-0.95, -1.05, 0.95), (0, 0, -0.03), (0.55, 0.9), 26.0, (1.0, 0.94, 0.86))
-    fill = add_light("Fill", (1.3, -1.3, 0.25), (0, 0, -0.1), (0.9, 0.9), 7.0, (0.92, 0.96, 1.0))
+    key = add_light("Key", (-0.95, -1.05, 0.95), (0, 0, -0.03), (0.55, 0.9), 32.0, (1.0, 0.94, 0.86))
+    fill = add_light("Fill", (1.3, -1.3, 0.25), (0, 0, -0.1), (0.9, 0.9), 9.0, (0.92, 0.96, 1.0))
     key.visible_glossy = fill.visible_glossy = False
     add_light("Rim", (0.95, 0.75, 0.55), (0, 0, 0), (0.35, 0.9), 20.0, (0.86, 0.93, 1.0))
     add_light("Strip", (-1.1, 0.15, 0.1), (0, 0, 0), (0.12, 1.2), 7.0, (1.0, 0.97, 0.92))
@@ -481,7 +481,7 @@ def build(frame_count, grain_count):
     settings.folder = "//cache/"
     settings.display = "POINTS"
     settings.seed = 1
-    settings.friction = 0.5
+    settings.friction = 0.7
     settings.restitution = 0.3
     # Half a radius in an impact at full speed; resting grains overlap by a hundredth. Nothing falls farther than a bulb.
     settings.max_overlap = 0.5
@@ -604,6 +604,7 @@ def run(arguments):
     out = pathlib.Path(arguments.out).resolve()
     out.mkdir(parents=True, exist_ok=True)
     package = enable_addon(arguments.zip)
+    bpy.context.preferences.filepaths.save_version = 0  # no hourglass.blend1
     scene = build(arguments.frames, arguments.grains)
     blend = out / "hourglass.blend"
     log = out / "blender.log"

@@ -348,7 +348,7 @@ static void history_spring_holds_a_sphere_on_a_slope_and_viscous_does_not(void)
 		SandSim *sim = NULL;
 		CHECK_STATUS(sand_scene_create(&desc, &scene, &err), SAND_OK, &err);
 		CHECK_STATUS(sand_sim_create(scene, &(SandSimDesc){.thread_count = 1}, &sim, &err), SAND_OK, &err);
-		float first[6], last[6];
+		float first[6] = {0}, last[6] = {0};
 		CHECK_STATUS(sand_sim_advance(sim, 0.5, NULL, &err), SAND_OK, &err);
 		sand_sim_read(sim, &(SandSimArrays){.positions = first});
 		CHECK_STATUS(sand_sim_advance(sim, 1, NULL, &err), SAND_OK, &err);
@@ -437,7 +437,7 @@ static void walls_have_their_own_restitution_and_friction(void)
 	SandSimDesc sim_desc = {.thread_count = 1, .step_seconds = scene->contact_time / 400};
 	CHECK_STATUS(sand_sim_create(scene, &sim_desc, &sim, &err), SAND_OK, &err);
 	CHECK_STATUS(sand_sim_advance(sim, 0.0001 + 3 * scene->contact_time, NULL, &err), SAND_OK, &err);
-	float v[6];
+	float v[6] = {0};
 	sand_sim_read(sim, &(SandSimArrays){.velocities = v});
 	CHECK_NEAR(v[2], 0.3, 0.005);
 	CHECK_NEAR(v[0], 1, 1e-6); // frictionless
@@ -463,7 +463,7 @@ static void wind_drags_to_its_own_speed_and_regions_push(void)
 	CHECK_STATUS(sand_scene_create(&desc, &scene, &err), SAND_OK, &err);
 	CHECK_STATUS(sand_sim_create(scene, &(SandSimDesc){.thread_count = 1}, &sim, &err), SAND_OK, &err);
 	CHECK_STATUS(sand_sim_advance(sim, 0.5, NULL, &err), SAND_OK, &err);
-	float v[6];
+	float v[6] = {0};
 	sand_sim_read(sim, &(SandSimArrays){.velocities = v});
 	CHECK_NEAR(v[1], 1 - exp(-1), 1e-3);
 	CHECK_NEAR(v[2], 0, 1e-9);

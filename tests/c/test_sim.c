@@ -47,7 +47,7 @@ static void free_fall_is_a_parabola(void)
 	// The domain is small around one grain: 10 ms stay inside it.
 	Run run = start(&desc, 1, 0);
 	advance(run, 0.01);
-	float x[3], v[3];
+	float x[3] = {0}, v[3] = {0};
 	sand_sim_read(run.sim, &(SandSimArrays){.positions = x, .velocities = v});
 	CHECK_NEAR(x[0], 0.01, 1e-8);
 	CHECK_NEAR(x[2], 0.02 - 0.5 * 9.81 * 1e-4, 1e-8); // float read-out of a double state
@@ -68,7 +68,7 @@ static void free_asymmetric_body_keeps_energy_and_angular_momentum(void)
 	advance(run, 2);
 	// Momentum is the stored state; energy drifts only by the midpoint rule's error, second order in the step.
 	CHECK_NEAR(sand_sim_info(run.sim).kinetic_energy / before, 1, 1e-4);
-	float q[4];
+	float q[4] = {0};
 	sand_sim_read(run.sim, &(SandSimArrays){.orientations = q});
 	CHECK_NEAR(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3], 1, 1e-6);
 	stop(run);
@@ -402,7 +402,7 @@ static void step_that_blows_up_is_reported_with_the_grain(void)
 	CHECK_STATUS(sand_sim_advance(run.sim, 1, NULL, &err), SAND_ERROR_UNSTABLE, &err);
 	CHECK_CONTAINS(err.message, "Grain 0 reached");
 	CHECK_STATUS(sand_sim_advance(run.sim, 1, NULL, &err), SAND_ERROR_UNSTABLE, &err);
-	float x[9];
+	float x[9] = {0};
 	sand_sim_read(run.sim, &(SandSimArrays){.positions = x});
 	CHECK_NEAR(x[6], 5, 1e-5); // the state stays readable
 	stop(run);
@@ -422,7 +422,12 @@ static void random_scenes_have_the_contacts_brute_force_finds(void)
 	static SandContact contacts[20000];
 	const SandMaterial material = {.normal = SAND_NORMAL_LINEAR, .restitution = 1};
 	int64_t total = 0, wrong = 0;
-	for (uint64_t scene_index = 0; scene_index < 1000; ++scene_index)
+#ifdef __SANITIZE_ADDRESS__
+	const uint64_t scene_count = 100;
+#else
+	const uint64_t scene_count = 1000;
+#endif
+	for (uint64_t scene_index = 0; scene_index < scene_count; ++scene_index)
 	{
 		double ratio = scene_index % 2 == 0 ? 1 : 10;
 		// Some scenes are long and thin, some flat, most far apart in one axis: empty space must not matter.
@@ -487,7 +492,7 @@ static void random_scenes_have_the_contacts_brute_force_finds(void)
 		stop(run);
 	}
 	CHECK_INT(wrong, 0);
-	CHECK(total > 50000);
+	CHECK(total > (int64_t)(50 * scene_count));
 }
 
 static void contact_records_add_up_to_the_motion(void)
@@ -535,7 +540,12 @@ static void closed_dissipative_box_never_gains_energy(void)
 	SandSimInfo info = sand_sim_info(run.sim);
 	double energy = info.kinetic_energy + info.potential_energy, scale = info.kinetic_energy, worst = 0;
 	double start_height = info.potential_energy;
-	while (sand_sim_info(run.sim).step_count < 100000)
+#ifdef __SANITIZE_ADDRESS__
+	const int64_t step_count = 3000; // the sanitizer looks at memory, not at energy
+#else
+	const int64_t step_count = 100000;
+#endif
+	while (sand_sim_info(run.sim).step_count < step_count)
 	{
 		advance(run, 0.05);
 		info = sand_sim_info(run.sim);
@@ -547,7 +557,7 @@ static void closed_dissipative_box_never_gains_energy(void)
 	// Elastic energy stored in contacts comes and goes beside the two counted: overlaps of a few percent, 1e-3 of it
 	// all.
 	CHECK(worst < 1e-3 * scale);
-	CHECK(info.kinetic_energy < 1e-4 * scale);
+	CHECK(info.kinetic_energy < (step_count < 100000 ? 0.5 : 1e-4) * scale);
 	CHECK_INT(info.lost_count, 0);
 	stop(run);
 }
@@ -882,7 +892,7 @@ static double elastic_impact(SandScheme scheme, double steps_per_contact, int64_
 	    .scheme = scheme, .tolerance = 1e-6, .step_seconds = run.scene->contact_time / steps_per_contact};
 	CHECK_STATUS(sand_sim_create(run.scene, &sim_desc, &run.sim, &err), SAND_OK, &err);
 	advance(run, 0.0001 + 2 * run.scene->contact_time);
-	float v[6];
+	float v[6] = {0};
 	sand_sim_read(run.sim, &(SandSimArrays){.velocities = v});
 	*step_count = sand_sim_info(run.sim).step_count;
 	stop(run);
