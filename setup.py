@@ -53,7 +53,7 @@ BPY_PINS = [
     "zstandard==0.25.0",
 ]
 
-# NumPy as the Blender of that version ships it, so that the extension meets the NumPy that artists have.
+# NumPy within the range that each bpy asks for, spread out: the one wheel must run on 1.24, 1.26 and 2.
 BLENDERS = {
     "4.2.23": Blender("3.11", ["bpy==4.2.23", "numpy==1.24.3"] + BPY_PINS, 378, 1030),
     "4.5.15": Blender("3.11", ["bpy==4.5.15", "numpy==1.26.4"] + BPY_PINS, 401, 975),
