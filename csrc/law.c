@@ -104,7 +104,7 @@ SandStatus sand_material_check(const SandMaterial *m, int index, SandMaterial *o
 		double value, low, high;
 		const char *what, *range;
 	} numbers[] = {
-	    {m->density, 0, 1e6, "density", "more than 0 and at most 1e6 kg/m3 (0 = 2600, quartz)"},
+	    {m->density, 0, 1e6, "density", "0 to 1e6 kg/m3 (0 = 2600, quartz)"},
 	    {m->young, 0, 1e13, "Young's modulus", "0 to 1e13 Pa (0 = as soft as the allowed overlap permits)"},
 	    {m->poisson, 0, 0.4999, "Poisson ratio", "0 to 0.4999 (0 = the default 0.25)"},
 	    {m->restitution, 0, 1, "restitution", "0 to 1 (0 = the default 0.5)"},

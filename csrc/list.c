@@ -742,7 +742,7 @@ SandStatus sand_list_write_springs(SandList *list, const SandSpring *springs, in
 	if (!list->desc.has_history)
 	{
 		return count == 0 ? SAND_OK
-		                  : sand_fail(err, SAND_ERROR_ARGUMENT,
+		                  : sand_fail(err, SAND_ERROR_CACHE,
 		                              "The checkpoint has %lld friction springs, but the scene's friction keeps none",
 		                              (long long)count);
 	}
@@ -752,7 +752,7 @@ SandStatus sand_list_write_springs(SandList *list, const SandSpring *springs, in
 		    (i > 0 && springs[i].low < springs[i - 1].low))
 		{
 			return sand_fail(
-			    err, SAND_ERROR_ARGUMENT,
+			    err, SAND_ERROR_CACHE,
 			    "Friction spring %lld of the checkpoint joins spheres %d and %d, expected ascending ones below %d",
 			    (long long)i, springs[i].low, springs[i].other, total);
 		}

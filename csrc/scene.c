@@ -45,8 +45,8 @@ SandStatus sand_scene_sizes(SandSizes kind, double low, double high, double spre
 	{
 		return sand_fail(
 		    err, SAND_ERROR_ARGUMENT,
-		    "Grain sizes run from %g to %g with spread %g, expected 0 < low <= high and a spread of 0 to 10", low, high,
-		    spread);
+		    "Grain sizes run from %g to %g with spread %g, expected 0 < low <= high < 1e6 and a spread of 0 to 10", low,
+		    high, spread);
 	}
 	for (int64_t i = 0; i < count; ++i)
 	{
@@ -578,6 +578,13 @@ static SandStatus check_walls(const SandSceneDesc *desc, SandError *err)
 		if (!sand_is_finite(r->min, 3) || !sand_is_finite(r->max, 3) || !sand_is_finite(r->acceleration, 3))
 		{
 			return sand_fail(err, SAND_ERROR_ARGUMENT, "Force region %d has a number that is not finite", i);
+		}
+		if (r->min[0] > r->max[0] || r->min[1] > r->max[1] || r->min[2] > r->max[2])
+		{
+			return sand_fail(err, SAND_ERROR_ARGUMENT,
+			                 "Force region %d runs from (%g, %g, %g) to (%g, %g, %g), expected no axis reversed", i,
+			                 (double)r->min[0], (double)r->min[1], (double)r->min[2], (double)r->max[0],
+			                 (double)r->max[1], (double)r->max[2]);
 		}
 	}
 	return check_vectors(desc->wall_positions, desc->wall_count, 3, "wall position", err);

@@ -19,7 +19,7 @@ typedef struct SandShapeDesc
 } SandShapeDesc;
 
 /// Numbers for one pair of materials that the materials' means do not give, for example sand on glass.
-/// Negative = the mean of the two materials.
+/// Negative = the mean of the two materials; a restitution of 0 too.
 typedef struct SandMaterialPair
 {
 	int32_t a, b;

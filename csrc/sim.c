@@ -446,6 +446,11 @@ static SandStatus build_list(SandSim *sim, bool is_sorting, SandError *err)
 		choose_margins(sim);
 		status = sand_list_build(sim->list, sim->kernel, &sim->work, sim->chunks, sim->chunk_count, sim->sphere_base,
 		                         sim->pool, err);
+		if (status != SAND_OK)
+		{
+			// Half a list is none: the grains and the saved springs are whole, the next list starts from them.
+			sim->chunk_count = 0;
+		}
 	}
 	++sim->list_count;
 	sim->list_seconds += sand_ticks() - begin;
@@ -999,7 +1004,7 @@ typedef struct CheckpointHeader
 	int64_t grain_count, spring_count;
 	int64_t step_count, list_count;
 	double time;
-	uint64_t checksum; // of everything after the header
+	uint64_t checksum; // of the fields above and everything after the header
 } CheckpointHeader;
 _Static_assert(sizeof(CheckpointHeader) == 64, "the header is part of the format");
 
@@ -1009,6 +1014,11 @@ typedef struct CheckpointGrain
 	int32_t flags, quiet_steps;
 } CheckpointGrain;
 _Static_assert(sizeof(CheckpointGrain) == 112, "the record is part of the format");
+
+static uint64_t checkpoint_checksum(const CheckpointHeader *header, const void *payload, size_t byte_count)
+{
+	return sand_hash64(payload, byte_count, sand_hash64(header, offsetof(CheckpointHeader, checksum), 0));
+}
 
 SandStatus sand_sim_save(SandSim *sim, void **bytes_out, size_t *byte_count_out, SandError *err)
 {
@@ -1051,7 +1061,7 @@ SandStatus sand_sim_save(SandSim *sim, void **bytes_out, size_t *byte_count_out,
 	                           .step_count = sim->step_count,
 	                           .list_count = sim->list_count,
 	                           .time = sim->time};
-	header.checksum = sand_hash64(bytes + sizeof(header), byte_count - sizeof(header), header.scene_hash);
+	header.checksum = checkpoint_checksum(&header, bytes + sizeof(header), byte_count - sizeof(header));
 	memcpy(bytes, &header, sizeof(header));
 	*bytes_out = bytes;
 	*byte_count_out = byte_count;
@@ -1088,7 +1098,7 @@ SandStatus sand_sim_load(SandSim *sim, const void *bytes, size_t byte_count, San
 		                 sim->grain_count, (long long)header.spring_count);
 	}
 	const char *payload = (const char *)bytes + sizeof(header);
-	uint64_t checksum = sand_hash64(payload, room, header.scene_hash);
+	uint64_t checksum = checkpoint_checksum(&header, payload, room);
 	if (checksum != header.checksum)
 	{
 		return sand_fail(err, SAND_ERROR_CACHE, "The checkpoint is damaged (checksum %016llx, expected %016llx)",
