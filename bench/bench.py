@@ -23,6 +23,7 @@ import os
 import pathlib
 import re
 import resource
+import shutil
 import subprocess
 import sys
 import time
@@ -121,6 +122,8 @@ def own_version():
     import barchan
 
     def git(*words):
+        if shutil.which("git") is None:
+            return ""
         done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
         return done.stdout.strip() if done.returncode == 0 else ""
 

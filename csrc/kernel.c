@@ -85,6 +85,54 @@ INLINE f8 root(f8 v)
 #endif
 }
 
+// Conversions between four floats, doubles and integers: the compiler's own go through memory.
+INLINE d4 widen(f4 v)
+{
+#if defined(__AVX__)
+	return (d4)_mm256_cvtps_pd((__m128)v);
+#else
+	return __builtin_convertvector(v, d4);
+#endif
+}
+
+INLINE d4 widen_i4(i4 v)
+{
+#if defined(__AVX__)
+	return (d4)_mm256_cvtepi32_pd((__m128i)v);
+#else
+	return __builtin_convertvector(v, d4);
+#endif
+}
+
+INLINE f4 narrow(d4 v)
+{
+#if defined(__AVX__)
+	return (f4)_mm256_cvtpd_ps((__m256d)v);
+#else
+	return __builtin_convertvector(v, f4);
+#endif
+}
+
+// Of whole numbers within the range of int32_t.
+INLINE i4 narrow_i4(d4 v)
+{
+#if defined(__AVX__)
+	return (i4)_mm256_cvttpd_epi32((__m256d)v);
+#else
+	return __builtin_convertvector(v, i4);
+#endif
+}
+
+// Whether any of the first three lanes is set.
+INLINE bool any_of_three(l4 mask)
+{
+#if defined(__AVX__)
+	return (_mm256_movemask_pd((__m256d)mask) & 7) != 0;
+#else
+	return (mask[0] | mask[1] | mask[2]) != 0;
+#endif
+}
+
 INLINE int mask_bits(i8 mask)
 {
 #if defined(__AVX__)
@@ -161,33 +209,28 @@ INLINE void difference_columns(const SandSphere *spheres, const SandPair pairs[8
 	}
 }
 
-static int find_near(const SandCell *cells, int32_t from, int32_t to, const int32_t x[3], float limit,
-                     int32_t *near_out)
+INLINE i8 load_i8(const int32_t *from)
 {
-	i4 own = {x[0], x[1], x[2], 0};
+	i8 v;
+	memcpy(&v, from, sizeof(v));
+	return v;
+}
+
+static int find_near(const SandNear *near, const int32_t x[3], int32_t after, float limit, int32_t *numbers_out)
+{
 	int count = 0;
-	for (int32_t i = from; i < to; i += 8)
+	for (int32_t i = 0; i < near->count; i += 8)
 	{
-		f4 rows[8];
-		f8 d[4];
-		for (int k = 0; k < 8; ++k)
-		{
-			rows[k] = (f4)(own - load_i4(cells[i + k].x));
-		}
-		for (int k = 0; k < 4; ++k)
-		{
-			d[k] = join(rows[k], rows[k + 4]);
-		}
-		transpose(d);
+		f8 square = {0};
 		for (int k = 0; k < 3; ++k)
 		{
-			d[k] = __builtin_convertvector((i8)d[k], f8);
+			f8 d = __builtin_convertvector(load_i8(near->x[k] + i) - x[k], f8);
+			square += d * d;
 		}
-		i8 is_near = d[0] * d[0] + d[1] * d[1] + d[2] * d[2] < splat(limit);
-		int bits = mask_bits(is_near) & (to - i < 8 ? (1 << (to - i)) - 1 : 255);
+		int bits = mask_bits((square < splat(limit)) & (load_i8(near->sphere + i) > after));
 		for (; bits != 0; bits &= bits - 1)
 		{
-			near_out[count++] = i + __builtin_ctz((unsigned)bits);
+			numbers_out[count++] = i + __builtin_ctz((unsigned)bits);
 		}
 	}
 	return count;
@@ -354,12 +397,6 @@ INLINE void add_contact(SandSum *sums, int32_t slot_a, int32_t slot_b, f4 force,
 	store_f4(b->torque, load_f4(b->torque) - lever_b * moment);
 }
 
-INLINE int32_t slot_of(const SandChunk *chunk, int32_t sphere)
-{
-	uint32_t local = (uint32_t)(sphere - chunk->first_sphere);
-	return (int32_t)(local < (uint32_t)chunk->sphere_count ? local : (uint32_t)chunk->sphere_count);
-}
-
 // Difference of the spins of eight pairs, rad/s; only rolling resistance needs it.
 INLINE void spin_difference(const SandWork *work, const SandPair pairs[8], f8 spin[4])
 {
@@ -419,8 +456,8 @@ INLINE void eight_pairs(const SandWork *work, const SandLaw *law, const SandPair
 }
 
 // Eight touching pairs; the first `count` are real, the rest repeat the last and are not summed.
-INLINE void eight_contacts(const SandWork *work, const SandLaw *law, const SandChunk *chunk, const int32_t *hits,
-                           int count)
+INLINE void eight_contacts(const SandWork *work, const SandLaw *law, const SandChunk *chunk, bool is_outer,
+                           const int32_t *hits, int count)
 {
 	SandPair pairs[8];
 	f8 levers[2], moment[4], couple[4] = {{0}};
@@ -460,7 +497,8 @@ INLINE void eight_contacts(const SandWork *work, const SandLaw *law, const SandC
 #pragma GCC unroll 8
 	for (int k = 0; k < count; ++k)
 	{
-		int32_t slot_a = slot_of(chunk, pairs[k].a), slot_b = slot_of(chunk, pairs[k].b);
+		int32_t slot_a = pairs[k].a - chunk->first_sphere;
+		int32_t slot_b = is_outer ? chunk->outer_slots[hits[k] - chunk->inner_count] : pairs[k].b - chunk->first_sphere;
 		add_contact(chunk->sums, slot_a, slot_b, row_of(c.force, k), row_of(moment, k));
 		if (law->rolling > 0)
 		{
@@ -512,8 +550,10 @@ enum
 	BATCH = 256 // pairs per batch: hits stay in the first-level cache
 };
 
-INLINE int64_t section_forces(const SandWork *work, const SandLaw *law, SandChunk *chunk, int first, int last)
+INLINE int64_t section_forces(const SandWork *work, const SandLaw *law, SandChunk *chunk, const SandSection *section)
 {
+	int first = section->first, last = section->first + section->count;
+	bool is_outer = section->is_outer != 0;
 	int64_t contact_count = 0;
 	int32_t hits[BATCH + 8];
 	int kept = 0;
@@ -524,30 +564,30 @@ INLINE int64_t section_forces(const SandWork *work, const SandLaw *law, SandChun
 		contact_count += count - kept;
 		for (; done + 8 <= count; done += 8)
 		{
-			eight_contacts(work, law, chunk, hits + done, 8);
+			eight_contacts(work, law, chunk, is_outer, hits + done, 8);
 		}
 		kept = count - done;
 		memmove(hits, hits + done, (size_t)kept * sizeof(hits[0]));
 	}
 	if (kept > 0)
 	{
-		eight_contacts(work, law, chunk, hits, kept);
+		eight_contacts(work, law, chunk, is_outer, hits, kept);
 	}
 	return contact_count;
 }
 
 // One function per law, with the law's kind as a constant, so that each loop holds only its own arithmetic.
-typedef int64_t SectionForces(const SandWork *work, const SandLaw *law, SandChunk *chunk, int first, int last);
+typedef int64_t SectionForces(const SandWork *work, const SandLaw *law, SandChunk *chunk, const SandSection *section);
 
 #define SECTION(name, normal_kind, shear_kind, is_plain)                                                               \
-	static int64_t name(const SandWork *work, const SandLaw *given, SandChunk *chunk, int first, int last)             \
+	static int64_t name(const SandWork *work, const SandLaw *given, SandChunk *chunk, const SandSection *section)      \
 	{                                                                                                                  \
 		SandLaw law = *given;                                                                                          \
 		law.normal = normal_kind;                                                                                      \
 		law.shear = shear_kind;                                                                                        \
 		law.rolling = is_plain ? 0 : law.rolling;                                                                      \
 		law.cohesion = is_plain ? 0 : law.cohesion;                                                                    \
-		return section_forces(work, &law, chunk, first, last);                                                         \
+		return section_forces(work, &law, chunk, section);                                                             \
 	}
 
 SECTION(hertz_viscous, SAND_NORMAL_HERTZ, SAND_SHEAR_VISCOUS, true)
@@ -574,86 +614,164 @@ static SectionForces *section_function(const SandLaw *law)
 	return functions[law->normal][law->shear][law->rolling > 0 || law->cohesion > 0];
 }
 
-// Contact of an obstacle pair, in all eight lanes alike; the law, or NULL when they do not touch. lever in units.
-static const SandLaw *obstacle_contact(const SandWork *work, const SandChunk *chunk, int i, Contact *c, float *lever)
+// Up to eight contacts with closed-form surfaces, of one law.
+typedef struct Touching
+{
+	const SandLaw *law;
+	int count;
+	int32_t index[8];                     // into the obstacle pairs
+	float normal[3][8], overlap[8];       // m
+	float lever[8];                       // units
+	float velocity[3][8], weighted[3][8]; // of the centre, and of the surface by spin: m/s
+	float mass[8], radius[8];             // kg, m
+	float stretch[3][8];                  // m
+} Touching;
+
+INLINE f8 load_f8(const float *from)
+{
+	f8 v;
+	memcpy(&v, from, sizeof(v));
+	return v;
+}
+
+// The obstacle pair's touch at its own slot. A smooth plane, by far the most common, is found here and now.
+INLINE bool find_touch(const SandObstacle *obstacle, int slot, const double p[3], double reach, SandTouch *touch)
+{
+	if (obstacle->kind == SAND_OBSTACLE_PLANE && obstacle->roughness == 0)
+	{
+		touch->distance = 0;
+		for (int k = 0; k < 3; ++k)
+		{
+			touch->normal[k] = obstacle->unit_axis[k];
+			touch->distance += (p[k] - (double)obstacle->point[k]) * obstacle->unit_axis[k];
+		}
+		return touch->distance < reach;
+	}
+	SandTouch touches[SAND_TOUCH_LIMIT];
+	int slots[SAND_TOUCH_LIMIT], found = -1, count = sand_obstacle_touch(obstacle, p, reach, touches, slots);
+	for (int k = 0; k < count; ++k)
+	{
+		found = slots[k] == slot ? k : found;
+	}
+	if (found >= 0)
+	{
+		*touch = touches[found];
+	}
+	return found >= 0;
+}
+
+INLINE const SandLaw *obstacle_law(const SandWork *work, SandPair pair)
+{
+	int32_t material = work->grains[work->spheres[pair.a].grain].material;
+	int32_t other = work->obstacles[pair.b / SAND_SLOT_COUNT].material;
+	return &work->laws[work->law_of[material * work->material_count + other]];
+}
+
+// Adds obstacle pair i to the eight; false when the two do not touch.
+INLINE bool take_touch(const SandWork *work, const SandChunk *chunk, int i, Touching *t)
 {
 	SandPair pair = chunk->obstacle_pairs[i];
 	const SandSphere *s = &work->spheres[pair.a];
-	const SandObstacle *obstacle = &work->obstacles[pair.b / SAND_SLOT_COUNT];
-	int32_t material = work->grains[s->grain].material;
-	const SandLaw *law = &work->laws[work->law_of[material * work->material_count + obstacle->material]];
 	double p[3], radius = (double)s->radius * work->unit;
 	for (int k = 0; k < 3; ++k)
 	{
 		p[k] = (double)s->x[k] * work->unit + work->origin[k];
 	}
-	SandTouch touches[SAND_TOUCH_LIMIT];
-	int slots[SAND_TOUCH_LIMIT], found = -1;
-	double bridge = law->cohesion > 0 ? (double)law->cohesion_range * radius : 0;
-	int count = sand_obstacle_touch(obstacle, p, radius + bridge, touches, slots);
-	for (int k = 0; k < count; ++k)
+	double bridge = t->law->cohesion > 0 ? (double)t->law->cohesion_range * radius : 0;
+	SandTouch touch;
+	if (!find_touch(&work->obstacles[pair.b / SAND_SLOT_COUNT], pair.b % SAND_SLOT_COUNT, p, radius + bridge, &touch))
 	{
-		found = slots[k] == pair.b % SAND_SLOT_COUNT ? k : found;
+		return false;
 	}
-	if (found < 0)
+	int lane = t->count++;
+	t->index[lane] = i;
+	t->lever[lane] = (float)(touch.distance / work->unit);
+	t->mass[lane] = 1.0f / s->inverse_mass;
+	t->radius[lane] = (float)radius;
+	t->overlap[lane] = (float)(radius - touch.distance);
+	for (int k = 0; k < 3; ++k)
 	{
-		return NULL;
+		t->normal[k][lane] = (float)touch.normal[k];
+		t->velocity[k][lane] = s->velocity[k];
+		t->weighted[k][lane] = s->spin[k] * t->lever[lane];
+		t->stretch[k][lane] = t->law->shear == SAND_SHEAR_HISTORY ? chunk->obstacle_history[i].stretch[k] : 0.0f;
 	}
-	*lever = (float)(touches[found].distance / work->unit);
-	c->mass = splat(1.0f / s->inverse_mass);
-	c->radius = splat((float)radius);
-	c->overlap = splat((float)(radius - touches[found].distance));
+	return true;
+}
+
+// Geometry and motion of the eight; lanes beyond count hold whatever they held, and are not used.
+INLINE Contact contact_of(const Touching *t)
+{
+	Contact c = {.mass = load_f8(t->mass), .radius = load_f8(t->radius), .overlap = load_f8(t->overlap)};
 	f8 velocity[4], weighted[4];
 	for (int k = 0; k < 3; ++k)
 	{
-		c->n[k] = splat((float)touches[found].normal[k]);
-		velocity[k] = splat(s->velocity[k]);
-		weighted[k] = splat(s->spin[k] * *lever);
-		c->stretch[k] = splat(law->shear == SAND_SHEAR_HISTORY ? chunk->obstacle_history[i].stretch[k] : 0.0f);
+		c.n[k] = load_f8(t->normal[k]);
+		velocity[k] = load_f8(t->velocity[k]);
+		weighted[k] = load_f8(t->weighted[k]);
+		c.stretch[k] = load_f8(t->stretch[k]);
 	}
-	contact_velocity(velocity, weighted, c->n, c->v);
-	return law;
+	contact_velocity(velocity, weighted, c.n, c.v);
+	return c;
 }
 
-// Contacts with closed-form surfaces. They are few, so each is computed alone.
-static void obstacle_forces(const SandWork *work, SandChunk *chunk)
+static void add_touching(const SandWork *work, SandChunk *chunk, Touching *t)
 {
-	for (int i = 0; i < chunk->obstacle_pair_count; ++i)
+	Contact c = contact_of(t);
+	const SandLaw *law = t->law;
+	f8 spin[3] = {{0}}, moment[4], couple[3] = {{0}};
+	contact_force(law, (float)work->step, &c);
+	moment_of(c.n, c.force, moment);
+	if (law->rolling > 0)
 	{
-		Contact c = {.mass = {0}};
-		float lever;
-		const SandLaw *law = obstacle_contact(work, chunk, i, &c, &lever);
-		if (law == NULL)
-		{
-			if (chunk->obstacle_history != NULL)
-			{
-				memset(&chunk->obstacle_history[i], 0, sizeof(SandHistory));
-			}
-			continue;
-		}
-		const SandSphere *s = &work->spheres[chunk->obstacle_pairs[i].a];
-		f8 spin[3], moment[4], couple[3] = {{0}};
-		contact_force(law, (float)work->step, &c);
-		moment_of(c.n, c.force, moment);
-		if (law->rolling > 0)
+		for (int lane = 0; lane < t->count; ++lane)
 		{
 			for (int k = 0; k < 3; ++k)
 			{
-				spin[k] = splat((float)((double)s->spin[k] / work->unit));
+				const SandSphere *s = &work->spheres[chunk->obstacle_pairs[t->index[lane]].a];
+				spin[k][lane] = (float)((double)s->spin[k] / work->unit);
 			}
-			rolling_couple(law, &c, spin, couple);
 		}
-		SandSum *sum = &chunk->sums[slot_of(chunk, chunk->obstacle_pairs[i].a)];
+		rolling_couple(law, &c, spin, couple);
+	}
+	for (int lane = 0; lane < t->count; ++lane)
+	{
+		int32_t i = t->index[lane];
+		SandSum *sum = &chunk->sums[chunk->obstacle_pairs[i].a - chunk->first_sphere];
 		for (int k = 0; k < 3; ++k)
 		{
-			sum->force[k] += c.force[k][0];
-			sum->torque[k] += couple[k][0] * (float)(1 / work->unit) - lever * moment[k][0];
+			sum->force[k] += c.force[k][lane];
+			sum->torque[k] += couple[k][lane] * (float)(1 / work->unit) - t->lever[lane] * moment[k][lane];
 			if (law->shear == SAND_SHEAR_HISTORY)
 			{
-				chunk->obstacle_history[i].stretch[k] = c.stretch[k][0];
+				chunk->obstacle_history[i].stretch[k] = c.stretch[k][lane];
 			}
 		}
-		chunk->contact_count += 2;
+	}
+	chunk->contact_count += t->count;
+	t->count = 0;
+}
+
+// Contacts with closed-form surfaces: found one at a time, their forces eight at a time.
+static void obstacle_forces(const SandWork *work, SandChunk *chunk)
+{
+	Touching t = {.law = NULL};
+	for (int i = 0; i < chunk->obstacle_pair_count; ++i)
+	{
+		const SandLaw *law = obstacle_law(work, chunk->obstacle_pairs[i]);
+		if (t.count == 8 || (t.count > 0 && law != t.law))
+		{
+			add_touching(work, chunk, &t);
+		}
+		t.law = law;
+		if (!take_touch(work, chunk, i, &t) && chunk->obstacle_history != NULL)
+		{
+			memset(&chunk->obstacle_history[i], 0, sizeof(SandHistory));
+		}
+	}
+	if (t.count > 0)
+	{
+		add_touching(work, chunk, &t);
 	}
 }
 
@@ -697,7 +815,7 @@ static int64_t contacts(const SandWork *work, const SandChunk *chunk, SandContac
 		for (int k = section->first; k < section->first + section->count; ++k)
 		{
 			SandPair pair = chunk->pairs[k], pairs[8];
-			if (slot_of(chunk, pair.a) == chunk->sphere_count || !is_touching(work, law, pair))
+			if (!is_touching(work, law, pair))
 			{
 				continue;
 			}
@@ -725,23 +843,23 @@ static int64_t contacts(const SandWork *work, const SandChunk *chunk, SandContac
 	}
 	for (int i = 0; i < chunk->obstacle_pair_count; ++i)
 	{
-		Contact c = {.mass = {0}};
-		float lever;
-		const SandLaw *law = obstacle_contact(work, chunk, i, &c, &lever);
-		if (law != NULL && count < capacity)
+		Touching t = {.law = obstacle_law(work, chunk->obstacle_pairs[i])};
+		bool is_hit = take_touch(work, chunk, i, &t);
+		if (is_hit && count < capacity)
 		{
+			Contact c = contact_of(&t);
 			const SandSphere *s = &work->spheres[chunk->obstacle_pairs[i].a];
-			contact_force(law, 0, &c);
+			contact_force(t.law, 0, &c);
 			out[count].grain = work->grains[s->grain].id;
 			out[count].other = -2 - chunk->obstacle_pairs[i].b / SAND_SLOT_COUNT;
-			write_contact(work, s, lever, &c, &out[count]);
+			write_contact(work, s, t.lever[0], &c, &out[count]);
 		}
-		count += law != NULL;
+		count += is_hit;
 	}
 	return count;
 }
 
-// Sleeping grains of this chunk that something awake and fast touches.
+// Sleeping grains that something awake and fast touches. Several tasks may wake the same one.
 static void watch_sleepers(const SandWork *work, SandChunk *chunk)
 {
 	for (int i = 0; i < chunk->watch_count; ++i)
@@ -753,7 +871,7 @@ static void watch_sleepers(const SandWork *work, SandChunk *chunk)
 		    b->velocity[0] * b->velocity[0] + b->velocity[1] * b->velocity[1] + b->velocity[2] * b->velocity[2];
 		if (dx * dx + dy * dy + dz * dz < reach * reach && speed > work->wake_speed_square)
 		{
-			work->grains[a->grain].flags |= SAND_GRAIN_WAKING;
+			__atomic_fetch_or(&work->grains[a->grain].flags, SAND_GRAIN_WAKING, __ATOMIC_RELAXED);
 			chunk->needs_list = 1;
 		}
 	}
@@ -766,32 +884,63 @@ INLINE d4 cross(d4 a, d4 b)
 	return __builtin_shufflevector(c, c, 1, 2, 0, 3);
 }
 
-// Sphere sums to the force and torque of their grain. Levers come from the fixed-point positions the contacts saw.
-INLINE void gather(const SandWork *work, SandChunk *chunk)
+// What other chunks have summed for spheres of this one, in order of chunk and sphere.
+INLINE void take_inflows(SandChunk *chunks, int index)
 {
+	SandChunk *chunk = &chunks[index];
+	for (int i = 0; i < chunk->inflow_count; ++i)
+	{
+		const SandInflow *inflow = &chunk->inflows[i];
+		const SandChunk *source = &chunks[inflow->source];
+		const SandSum *from = source->sums + source->sphere_count + inflow->first;
+		const int32_t *spheres = source->ghosts + inflow->first;
+		for (int k = 0; k < inflow->count; ++k)
+		{
+			SandSum *to = &chunk->sums[spheres[k] - chunk->first_sphere];
+			store_f4(to->force, load_f4(to->force) + load_f4(from[k].force));
+			store_f4(to->torque, load_f4(to->torque) + load_f4(from[k].torque));
+		}
+	}
+}
+
+// Sphere sums to the force (N) and torque (N m) of their grain. Levers come from the fixed-point positions the contacts
+// saw.
+INLINE void grain_forces(const SandWork *work, const SandChunk *chunk, const SandGrain *grain, d4 *force_out,
+                         d4 *torque_out)
+{
+	int count = work->shapes[grain->shape].sphere_count;
+	const SandSum *sums = chunk->sums + (grain->first_sphere - chunk->first_sphere);
+	// The fourth lanes of sums are not zero.
+	const i4 three = {-1, -1, -1, 0};
+	d4 force = {0}, torque = {0};
+	i4 centre = load_i4(grain->x);
+	for (int k = 0; k < count; ++k)
+	{
+		d4 f = widen((f4)((i4)load_f4(sums[k].force) & three));
+		d4 t = widen((f4)((i4)load_f4(sums[k].torque) & three));
+		force += f;
+		torque += t;
+		if (count > 1)
+		{
+			i4 lever = load_i4(work->spheres[grain->first_sphere + k].x) - centre;
+			torque += cross(widen_i4(lever), f);
+		}
+	}
+	*force_out = force;
+	*torque_out = torque * splat_d4(work->unit);
+}
+
+static void gather(const SandWork *work, SandChunk *chunks, int index)
+{
+	SandChunk *chunk = &chunks[index];
+	take_inflows(chunks, index);
 	for (int i = chunk->first_grain; i < chunk->first_grain + chunk->grain_count; ++i)
 	{
 		SandGrain *grain = &work->grains[i];
-		int count = work->shapes[grain->shape].sphere_count;
-		const SandSum *sums = chunk->sums + (grain->first_sphere - chunk->first_sphere);
-		d4 force = {0}, torque = {0};
-		i4 centre = load_i4(grain->x);
-		d4 unit = splat_d4(work->unit);
-		for (int k = 0; k < count; ++k)
-		{
-			d4 f = __builtin_convertvector(load_f4(sums[k].force), d4);
-			d4 t = __builtin_convertvector(load_f4(sums[k].torque), d4);
-			force += f;
-			torque += t;
-			if (count > 1)
-			{
-				i4 lever = load_i4(work->spheres[grain->first_sphere + k].x) - centre;
-				torque += cross(__builtin_convertvector(lever, d4), f);
-			}
-		}
-		store_d4(grain->force, __builtin_shufflevector(force, (d4){0}, 0, 1, 2, 4));
-		torque *= unit;
-		store_d4(grain->torque, __builtin_shufflevector(torque, (d4){0}, 0, 1, 2, 4));
+		d4 force, torque;
+		grain_forces(work, chunk, grain, &force, &torque);
+		store_d4(grain->force, force);
+		store_d4(grain->torque, torque);
 	}
 }
 
@@ -799,26 +948,24 @@ static void forces(const SandWork *work, SandChunk *chunk)
 {
 	chunk->contact_count = 0;
 	watch_sleepers(work, chunk);
-	if (chunk->awake_count == 0)
+	if (chunk->awake_count == 0 && chunk->pair_count == 0)
 	{
 		return;
 	}
-	memset(chunk->sums, 0, ((size_t)chunk->sphere_count + 1) * sizeof(SandSum));
+	memset(chunk->sums, 0, ((size_t)chunk->sphere_count + (size_t)chunk->ghost_count) * sizeof(SandSum));
 	for (int i = 0; i < chunk->section_count; ++i)
 	{
 		const SandSection *section = &chunk->sections[i];
 		const SandLaw *law = &work->laws[section->law];
-		int64_t count = section_function(law)(work, law, chunk, section->first, section->first + section->count);
-		chunk->contact_count += section->is_inner ? 2 * count : count;
+		chunk->contact_count += section_function(law)(work, law, chunk, section);
 	}
 	obstacle_forces(work, chunk);
-	gather(work, chunk);
 }
 
 // Acceleration that does not come from contacts: gravity, wind, regions.
-INLINE d4 field_at(const SandWork *work, const SandGrain *grain, d4 gravity)
+INLINE d4 field_at(const SandWork *work, const SandGrain *grain, d4 v, d4 gravity)
 {
-	d4 a = gravity, v = load_d4(grain->velocity), p = load_d4(grain->position);
+	d4 a = gravity, p = load_d4(grain->position);
 	if (work->drag > 0)
 	{
 		a += ((d4){work->wind[0], work->wind[1], work->wind[2], 0} - v) * work->drag;
@@ -839,12 +986,11 @@ INLINE d4 field_at(const SandWork *work, const SandGrain *grain, d4 gravity)
 	return a;
 }
 
-INLINE void half_kick(const SandWork *work, SandGrain *grain, d4 gravity)
+// Velocity after `dt` of contact force and field.
+INLINE d4 kicked(const SandWork *work, const SandGrain *grain, d4 velocity, d4 force, d4 gravity, double dt)
 {
-	d4 half = splat_d4(0.5 * work->step);
-	d4 field = work->drag > 0 || work->region_count > 0 ? field_at(work, grain, gravity) : gravity;
-	store_d4(grain->velocity, load_d4(grain->velocity) + half * (load_d4(grain->force) * grain->inverse_mass + field));
-	store_d4(grain->momentum, load_d4(grain->momentum) + half * load_d4(grain->torque));
+	d4 field = work->drag > 0 || work->region_count > 0 ? field_at(work, grain, velocity, gravity) : gravity;
+	return velocity + splat_d4(dt) * (force * grain->inverse_mass + field);
 }
 
 // Columns of the rotation matrix of q: where the principal axes point.
@@ -933,46 +1079,55 @@ INLINE i4 to_fixed(d4 steps)
 	steps = choose_d4(steps > low, steps, low);
 	// Adding 1.5 * 2^52 rounds to the nearest integer, ties to even, on every machine.
 	d4 magic = splat_d4(6755399441055744.0);
-	return __builtin_convertvector((steps + magic) - magic, i4);
+	return narrow_i4((steps + magic) - magic);
+}
+
+// p in fixed-point units.
+INLINE void place_sphere(SandSphere *sphere, d4 p, d4 velocity, f4 spin_row)
+{
+	f4 radius_row = {0, 0, 0, sphere->radius};
+	store_f4(sphere->velocity, __builtin_shufflevector(narrow(velocity), radius_row, 0, 1, 2, 7));
+	store_i4(sphere->x, (i4)__builtin_shufflevector((f4)to_fixed(p), radius_row, 0, 1, 2, 7));
+	store_f4(sphere->spin, spin_row);
+}
+
+// Spheres of a grain at `where` and q with that velocity and spin.
+INLINE void place_spheres(const SandWork *work, SandGrain *grain, d4 where, d4 q, d4 velocity, d4 spin, d4 inverse_unit,
+                          d4 origin)
+{
+	const SandShape *shape = &work->shapes[grain->shape];
+	d4 position = (where - origin) * inverse_unit;
+	f4 inverse_mass = {0, 0, 0, (float)grain->inverse_mass};
+	f4 spin_row = __builtin_shufflevector(narrow(spin * work->unit), inverse_mass, 0, 1, 2, 7);
+	SandSphere *spheres = work->spheres + grain->first_sphere;
+	if (shape->sphere_count == 1)
+	{
+		place_sphere(spheres, position, velocity, spin_row);
+		return;
+	}
+	store_i4(grain->x, to_fixed(position));
+	d4 c[3], m[3];
+	columns_of(q, c);
+	for (int k = 0; k < 3; ++k)
+	{
+		c[k] = c[k] * (double)grain->scale;
+		m[k] = cross(spin, c[k]);
+		c[k] = c[k] * inverse_unit;
+	}
+	for (int i = 0; i < shape->sphere_count; ++i)
+	{
+		const float *o = shape->offsets + 3 * i;
+		d4 p = position + c[0] * (double)o[0] + c[1] * (double)o[1] + c[2] * (double)o[2];
+		d4 v = velocity + m[0] * (double)o[0] + m[1] * (double)o[1] + m[2] * (double)o[2];
+		place_sphere(&spheres[i], p, v, spin_row);
+	}
 }
 
 INLINE void place_grain(const SandWork *work, SandGrain *grain, d4 inverse_unit, d4 origin)
 {
-	const SandShape *shape = &work->shapes[grain->shape];
-	d4 position = (load_d4(grain->position) - origin) * inverse_unit;
-	d4 velocity = load_d4(grain->velocity), q = load_d4(grain->orientation);
-	d4 spin = spin_of(work, grain, q, load_d4(grain->momentum));
-	f4 spin_row = __builtin_convertvector(spin * work->unit, f4);
-	store_i4(grain->x, to_fixed(position));
-	SandSphere *sphere = work->spheres + grain->first_sphere;
-	f4 inverse_mass = {0, 0, 0, (float)grain->inverse_mass};
-	spin_row = __builtin_shufflevector(spin_row, inverse_mass, 0, 1, 2, 7);
-	d4 c[3] = {{0}}, m[3] = {{0}};
-	if (shape->sphere_count > 1)
-	{
-		columns_of(q, c);
-		for (int k = 0; k < 3; ++k)
-		{
-			c[k] = c[k] * (double)grain->scale;
-			m[k] = cross(spin, c[k]);
-			c[k] = c[k] * inverse_unit;
-		}
-	}
-	for (int i = 0; i < shape->sphere_count; ++i, ++sphere)
-	{
-		d4 p = position, v = velocity;
-		if (shape->sphere_count > 1)
-		{
-			const float *o = shape->offsets + 3 * i;
-			p = position + c[0] * (double)o[0] + c[1] * (double)o[1] + c[2] * (double)o[2];
-			v = velocity + m[0] * (double)o[0] + m[1] * (double)o[1] + m[2] * (double)o[2];
-		}
-		float radius = sphere->radius;
-		f4 radius_row = {0, 0, 0, radius};
-		store_f4(sphere->velocity, __builtin_shufflevector(__builtin_convertvector(v, f4), radius_row, 0, 1, 2, 7));
-		store_i4(sphere->x, (i4)__builtin_shufflevector((f4)to_fixed(p), radius_row, 0, 1, 2, 7));
-		store_f4(sphere->spin, spin_row);
-	}
+	d4 q = load_d4(grain->orientation);
+	place_spheres(work, grain, load_d4(grain->position), q, load_d4(grain->velocity),
+	              spin_of(work, grain, q, load_d4(grain->momentum)), inverse_unit, origin);
 }
 
 INLINE bool is_far(const SandWork *work, const SandGrain *grain)
@@ -1010,110 +1165,230 @@ static bool is_in_outflow(const SandWork *work, const SandGrain *grain)
 	return false;
 }
 
-static void drift(const SandWork *work, SandChunk *chunk)
+// A grain at rest long enough, held by something, stops where it is.
+INLINE bool falls_asleep(const SandWork *work, SandGrain *grain, d4 velocity, d4 momentum, d4 force)
 {
+	d4 spin = spin_of(work, grain, load_d4(grain->orientation), momentum);
+	double bound = (double)work->shapes[grain->shape].bound * (double)grain->scale,
+	       limit = work->sleep_speed * work->sleep_speed;
+	bool is_quiet = dot(velocity, velocity) < limit && dot(spin, spin) * bound * bound < limit && dot(force, force) > 0;
+	grain->quiet_steps = is_quiet ? grain->quiet_steps + 1 : 0;
+	return grain->quiet_steps >= work->sleep_steps;
+}
+
+static void stop_grain(SandGrain *grain, int32_t flag)
+{
+	grain->flags |= flag;
+	grain->quiet_steps = 0;
+	memset(grain->velocity, 0, sizeof(grain->velocity));
+	memset(grain->momentum, 0, sizeof(grain->momentum));
+}
+
+static void finish(const SandWork *work, SandChunk *chunks, int index)
+{
+	SandChunk *chunk = &chunks[index];
+	if (chunk->awake_count == 0)
+	{
+		return;
+	}
+	d4 gravity = {work->gravity[0], work->gravity[1], work->gravity[2], 0};
+	take_inflows(chunks, index);
+	for (int i = chunk->first_grain; i < chunk->first_grain + chunk->grain_count; ++i)
+	{
+		SandGrain *grain = &work->grains[i];
+		if (grain->flags & SAND_GRAIN_STILL)
+		{
+			continue;
+		}
+		d4 force, torque;
+		grain_forces(work, chunk, grain, &force, &torque);
+		d4 velocity = kicked(work, grain, load_d4(grain->velocity), force, gravity, work->kick_owed);
+		d4 momentum = load_d4(grain->momentum) + splat_d4(work->kick_owed) * torque;
+		store_d4(grain->velocity, velocity);
+		store_d4(grain->momentum, momentum);
+		if (work->sleep_speed > 0 && falls_asleep(work, grain, velocity, momentum, force))
+		{
+			stop_grain(grain, SAND_GRAIN_ASLEEP);
+			--chunk->awake_count;
+		}
+	}
+}
+
+// Rows to columns and back.
+INLINE void transpose_d4(d4 v[4])
+{
+	d4 a = __builtin_shufflevector(v[0], v[1], 0, 4, 2, 6), b = __builtin_shufflevector(v[0], v[1], 1, 5, 3, 7);
+	d4 c = __builtin_shufflevector(v[2], v[3], 0, 4, 2, 6), d = __builtin_shufflevector(v[2], v[3], 1, 5, 3, 7);
+	v[0] = __builtin_shufflevector(a, c, 0, 1, 4, 5);
+	v[1] = __builtin_shufflevector(b, d, 0, 1, 4, 5);
+	v[2] = __builtin_shufflevector(a, c, 2, 3, 6, 7);
+	v[3] = __builtin_shufflevector(b, d, 2, 3, 6, 7);
+}
+
+// turn() of four grains at once: one after the other they would wait for their own results. Rows in and out.
+INLINE void turn_four(d4 q[4], const d4 spins[4], double dt)
+{
+	d4 r[4], h[4], half = splat_d4(0.5 * dt);
+	for (int k = 0; k < 4; ++k)
+	{
+		r[k] = q[k];
+		h[k] = spins[k] * half;
+	}
+	transpose_d4(r);
+	transpose_d4(h);
+	d4 square = h[0] * h[0] + h[1] * h[1] + h[2] * h[2];
+	d4 s = 1 - square * (1.0 / 6) * (1 - square * (1.0 / 20) * (1 - square * (1.0 / 42)));
+	d4 c = 1 - square * 0.5 * (1 - square * (1.0 / 12) * (1 - square * (1.0 / 30)));
+	d4 x = h[0] * s, y = h[1] * s, z = h[2] * s;
+	d4 t[4] = {
+	    (r[0] * c - r[1] * x) - (r[2] * y + r[3] * z),
+	    (r[1] * c + r[0] * x) + (r[3] * y - r[2] * z),
+	    (r[2] * c - r[3] * x) + (r[0] * y + r[1] * z),
+	    (r[3] * c + r[2] * x) + (r[0] * z - r[1] * y),
+	};
+	// As in turn().
+	d4 correction = 1.5 - 0.5 * ((t[0] * t[0] + t[1] * t[1]) + (t[2] * t[2] + t[3] * t[3]));
+	for (int k = 0; k < 4; ++k)
+	{
+		t[k] *= correction;
+	}
+	transpose_d4(t);
+	for (int k = 0; k < 4; ++k)
+	{
+		// The quarter radian of turn(), squared.
+		q[k] = square[k] < 0.0625 ? t[k] : turn_safely(q[k], spins[k], dt);
+	}
+}
+
+// Constants of a move.
+typedef struct Motion
+{
+	d4 gravity, inverse_unit, origin, domain_min, domain_max;
+	double dt, half, owed;
+	bool can_sleep;
+} Motion;
+
+// Forces and kicks of one grain; false when it does not move on. The spin is the one to turn with.
+INLINE bool kick_grain(const SandWork *work, SandChunk *chunk, const Motion *m, SandGrain *grain, d4 *velocity_out,
+                       d4 *spin_out)
+{
+	d4 force, torque;
+	grain_forces(work, chunk, grain, &force, &torque);
+	d4 velocity = kicked(work, grain, load_d4(grain->velocity), force, m->gravity, m->owed);
+	d4 momentum = load_d4(grain->momentum) + splat_d4(m->owed) * torque;
+	if (m->can_sleep && falls_asleep(work, grain, velocity, momentum, force))
+	{
+		stop_grain(grain, SAND_GRAIN_ASLEEP);
+		place_grain(work, grain, m->inverse_unit, m->origin);
+		--chunk->awake_count;
+		return false;
+	}
+	velocity = kicked(work, grain, velocity, force, m->gravity, m->half);
+	momentum += splat_d4(m->half) * torque;
+	store_d4(grain->velocity, velocity);
+	store_d4(grain->momentum, momentum);
+	d4 q = load_d4(grain->orientation), spin = spin_of(work, grain, q, momentum);
+	if (!(grain->inverse_inertia > 0))
+	{
+		// Midpoint rule: the spin of a free asymmetric body changes with its orientation.
+		spin = spin_of(work, grain, turn_safely(q, spin, m->half), momentum);
+	}
+	*velocity_out = velocity;
+	*spin_out = spin;
+	return true;
+}
+
+// Moves a kicked grain, places its spheres; true when the list is due.
+INLINE bool move_grain(const SandWork *work, const Motion *m, SandGrain *grain, d4 velocity, d4 q, d4 spin)
+{
+	d4 position = load_d4(grain->position) + velocity * m->dt;
+	store_d4(grain->position, position);
+	store_d4(grain->orientation, q);
+	l4 outside = (position <= m->domain_min) | (position >= m->domain_max);
+	bool is_outside = any_of_three(outside);
+	bool is_out = work->outflow_count > 0 && is_in_outflow(work, grain);
+	if (is_outside || is_out)
+	{
+		// Absent from the next list on; until then it stands still.
+		stop_grain(grain, is_out ? SAND_GRAIN_GONE : SAND_GRAIN_LOST);
+		place_grain(work, grain, m->inverse_unit, m->origin);
+		return true;
+	}
+	// The spin of the new orientation, where it matters.
+	spin = grain->inverse_inertia > 0 ? spin : spin_of(work, grain, q, load_d4(grain->momentum));
+	place_spheres(work, grain, position, q, velocity, spin, m->inverse_unit, m->origin);
+	return is_far(work, grain);
+}
+
+static void report_bad(SandChunk *chunk, const SandGrain *grain, double speed_square)
+{
+	if (grain->id < chunk->bad_grain)
+	{
+		chunk->bad_grain = grain->id;
+		chunk->bad_speed = sqrt(speed_square);
+	}
+}
+
+static void move(const SandWork *work, SandChunk *chunks, int index)
+{
+	SandChunk *chunk = &chunks[index];
 	chunk->fastest_square = 0;
 	if (chunk->awake_count == 0)
 	{
 		return;
 	}
-	d4 gravity = {work->gravity[0], work->gravity[1], work->gravity[2], 0};
-	d4 inverse_unit = splat_d4(1 / work->unit), origin = {work->origin[0], work->origin[1], work->origin[2], 0};
-	d4 domain_min = {work->domain_min[0], work->domain_min[1], work->domain_min[2], 0};
-	d4 domain_max = {work->domain_max[0], work->domain_max[1], work->domain_max[2], 0};
-	double dt = work->step;
+	Motion m = {.gravity = {work->gravity[0], work->gravity[1], work->gravity[2], 0},
+	            .inverse_unit = splat_d4(1 / work->unit),
+	            .origin = {work->origin[0], work->origin[1], work->origin[2], 0},
+	            .domain_min = {work->domain_min[0], work->domain_min[1], work->domain_min[2], 0},
+	            .domain_max = {work->domain_max[0], work->domain_max[1], work->domain_max[2], 0},
+	            .dt = work->step,
+	            .half = 0.5 * work->step,
+	            .owed = work->kick_owed,
+	            .can_sleep = work->sleep_speed > 0 && work->kick_owed > 0};
 	bool needs_list = false;
-	double fastest = 0;
-	for (int i = chunk->first_grain; i < chunk->first_grain + chunk->grain_count; ++i)
+	double limit = work->speed_limit * work->speed_limit;
+	d4 fastest = {0};
+	take_inflows(chunks, index);
+	for (int first = chunk->first_grain, end = first + chunk->grain_count; first < end; first += 4)
 	{
-		SandGrain *grain = &work->grains[i];
-		if (grain->flags & SAND_GRAIN_STILL)
+		SandGrain *grains = &work->grains[first];
+		bool is_moving[4];
+		d4 velocity[4], spin[4], q[4];
+		for (int k = 0; k < 4; ++k)
 		{
-			if (grain->quiet_steps > 0)
+			is_moving[k] = first + k < end && (grains[k].flags & SAND_GRAIN_STILL) == 0;
+			velocity[k] = spin[k] = (d4){0};
+			q[k] = (d4){1, 0, 0, 0};
+			if (is_moving[k])
 			{
-				// Fell asleep in the last kick, while other tasks were still reading its spheres: they come to rest
-				// now.
-				grain->quiet_steps = 0;
-				--chunk->awake_count;
-				place_grain(work, grain, inverse_unit, origin);
+				q[k] = load_d4(grains[k].orientation);
+				is_moving[k] = kick_grain(work, chunk, &m, &grains[k], &velocity[k], &spin[k]);
 			}
-			continue;
 		}
-		half_kick(work, grain, gravity);
-		d4 velocity = load_d4(grain->velocity), position = load_d4(grain->position) + velocity * dt;
-		d4 q = load_d4(grain->orientation), momentum = load_d4(grain->momentum);
-		d4 spin = spin_of(work, grain, q, momentum);
-		if (!(grain->inverse_inertia > 0))
+		turn_four(q, spin, m.dt);
+		d4 v[4] = {velocity[0], velocity[1], velocity[2], velocity[3]};
+		transpose_d4(v);
+		d4 speed_square = v[0] * v[0] + v[1] * v[1] + v[2] * v[2];
+		fastest = choose_d4(speed_square > fastest, speed_square, fastest);
+		for (int k = 0; k < 4; ++k)
 		{
-			// Midpoint rule: the spin of a free asymmetric body changes with its orientation.
-			spin = spin_of(work, grain, turn_safely(q, spin, 0.5 * dt), momentum);
+			if (is_moving[k])
+			{
+				// Written so that a NaN fails it.
+				if (!(speed_square[k] < limit))
+				{
+					report_bad(chunk, &grains[k], speed_square[k]);
+				}
+				needs_list |= move_grain(work, &m, &grains[k], velocity[k], q[k], spin[k]);
+			}
 		}
-		store_d4(grain->position, position);
-		store_d4(grain->orientation, turn_safely(q, spin, dt));
-		double speed_square = dot(velocity, velocity);
-		l4 inside = (position > domain_min) & (position < domain_max);
-		bool is_inside = (inside[0] & inside[1] & inside[2]) != 0;
-		fastest = speed_square > fastest ? speed_square : fastest;
-		// Written so that a NaN fails it.
-		if (!(speed_square < work->speed_limit * work->speed_limit) && grain->id < chunk->bad_grain)
-		{
-			chunk->bad_grain = grain->id;
-			chunk->bad_speed = sqrt(speed_square);
-		}
-		bool is_out = work->outflow_count > 0 && is_in_outflow(work, grain);
-		if (!is_inside || is_out)
-		{
-			// Absent from the next list on; until then it stands still.
-			grain->flags |= is_out ? SAND_GRAIN_GONE : SAND_GRAIN_LOST;
-			needs_list = true;
-			memset(grain->velocity, 0, sizeof(grain->velocity));
-			memset(grain->momentum, 0, sizeof(grain->momentum));
-		}
-		place_grain(work, grain, inverse_unit, origin);
-		needs_list = needs_list || is_far(work, grain);
 	}
 	// A sleeper may have been woken by the last forces: then the list is due as well.
 	chunk->needs_list |= needs_list;
-	chunk->fastest_square = fastest;
-}
-
-// A grain at rest long enough, held by something, stops where it is.
-INLINE void try_to_sleep(const SandWork *work, SandGrain *grain)
-{
-	d4 velocity = load_d4(grain->velocity);
-	d4 spin = spin_of(work, grain, load_d4(grain->orientation), load_d4(grain->momentum));
-	double bound = (double)work->shapes[grain->shape].bound * (double)grain->scale,
-	       limit = work->sleep_speed * work->sleep_speed;
-	d4 force = load_d4(grain->force);
-	bool is_quiet = dot(velocity, velocity) < limit && dot(spin, spin) * bound * bound < limit && dot(force, force) > 0;
-	grain->quiet_steps = is_quiet ? grain->quiet_steps + 1 : 0;
-	if (grain->quiet_steps >= work->sleep_steps)
+	for (int k = 0; k < 4; ++k)
 	{
-		grain->flags |= SAND_GRAIN_ASLEEP;
-		memset(grain->velocity, 0, sizeof(grain->velocity));
-		memset(grain->momentum, 0, sizeof(grain->momentum));
-	}
-}
-
-static void kick(const SandWork *work, SandChunk *chunk)
-{
-	d4 gravity = {work->gravity[0], work->gravity[1], work->gravity[2], 0};
-	if (chunk->awake_count == 0)
-	{
-		return;
-	}
-	for (int i = chunk->first_grain; i < chunk->first_grain + chunk->grain_count; ++i)
-	{
-		SandGrain *grain = &work->grains[i];
-		if (grain->flags & SAND_GRAIN_STILL)
-		{
-			continue;
-		}
-		half_kick(work, grain, gravity);
-		if (work->sleep_speed > 0)
-		{
-			try_to_sleep(work, grain);
-		}
+		chunk->fastest_square = fastest[k] > chunk->fastest_square ? fastest[k] : chunk->fastest_square;
 	}
 }
 
@@ -1148,7 +1423,8 @@ static void place(const SandWork *work, SandChunk *chunk, bool is_listing)
 #define KERNEL_TEXT(set) TEXT_OF(set)
 
 extern const SandKernel KERNEL_OF(SAND_KERNEL);
-const SandKernel KERNEL_OF(SAND_KERNEL) = {KERNEL_TEXT(SAND_KERNEL), drift, forces, kick, find_near, contacts, place};
+const SandKernel KERNEL_OF(SAND_KERNEL) = {
+    KERNEL_TEXT(SAND_KERNEL), forces, move, finish, gather, find_near, contacts, place};
 
 // The baseline build, which runs everywhere, also chooses.
 #ifdef SAND_KERNEL_CHOOSES

@@ -41,9 +41,9 @@ typedef struct SandGrain
 	double orientation[4]; // w x y z, principal axes to world
 	double velocity[4];    // m/s
 	double momentum[4];    // angular, kg m^2/s, world axes: constant in free flight whatever the shape
-	double force[4];       // N, contacts only
-	double torque[4];      // N m, about the centre of mass
-	int32_t x[4];          // position, fixed-point
+	double force[4];       // N, contacts only; written by the kernel's gather alone
+	double torque[4];      // N m, about the centre of mass; as force
+	int32_t x[4];          // position, fixed-point; only of grains with several spheres
 	int32_t id;
 	int32_t shape;
 	int32_t first_sphere;
@@ -71,6 +71,14 @@ typedef struct SandCell
 	int32_t sphere;
 } SandCell;
 
+// Spheres near some place, as rows of numbers.
+typedef struct SandNear
+{
+	int32_t *x[3];
+	int32_t *sphere;
+	int32_t count;
+} SandNear;
+
 // Two spheres that may touch, in sorted order a < b; walls are last, so always b.
 typedef struct SandPair
 {
@@ -83,14 +91,14 @@ typedef struct SandHistory
 	float stretch[4];
 } SandHistory;
 
-// What a chunk's task works on. Sphere and grain indices are global; sums are the chunk's own, with one more slot at
-// the end for the halves of pairs that belong to somebody else.
+// What a chunk's task works on. Sphere and grain indices are global.
 typedef struct SandWork
 {
 	double unit;       // m per fixed-point step
 	double origin[3];  // m, of fixed-point zero
 	double gravity[3]; // m/s^2
 	double step;       // s
+	double kick_owed;  // s: half of the last step, whose second kick the next move gives; 0 = none
 	double domain_min[3], domain_max[3];
 	double speed_limit;             // m/s
 	float margin_slow, margin_fast; // units: how far a sphere may move before its list is stale
@@ -118,28 +126,41 @@ typedef struct SandWork
 typedef struct SandSection
 {
 	int32_t law;
-	int32_t is_inner;
+	int32_t is_outer;
 	int32_t first, count;
 } SandSection;
+
+// Sums that chunk `source` has made for spheres of this one: its ghosts [first, first + count).
+typedef struct SandInflow
+{
+	int32_t source;
+	int32_t first, count;
+} SandInflow;
 
 typedef struct SandChunk
 {
 	int32_t first_grain, grain_count;
 	int32_t first_sphere, sphere_count;
-	int32_t awake_count; // grains that move
-	SandSum *sums;
-	SandPair *pairs;      // at least one of the two grains is awake
+	int32_t awake_count;  // grains that move
+	SandSum *sums;        // own spheres, then ghosts, then one that nobody reads, for walls
+	SandPair *pairs;      // a is ours, at least one of the two grains is awake; inner ones first
 	SandHistory *history; // one per pair; NULL without history
 	SandSection *sections;
 	int32_t section_count;
 	int32_t pair_count, pair_capacity;
+	int32_t inner_count;
+	int32_t *outer_slots; // per outer pair: place of b in sums
+	int32_t *ghosts;      // spheres of later chunks that our pairs touch, ascending
+	int32_t outer_capacity, ghost_count, ghost_capacity, sum_capacity;
+	SandInflow *inflows; // in order of source
+	int32_t inflow_count, inflow_capacity;
 	SandPair *obstacle_pairs; // a = sphere, b = SAND_SLOT_COUNT * obstacle + slot
 	SandHistory *obstacle_history;
 	int32_t obstacle_pair_count, obstacle_pair_capacity;
-	SandPair *watch_pairs; // a = own sleeping sphere, b = awake sphere
+	SandPair *watch_pairs; // a = sleeping sphere, b = awake one
 	int32_t watch_count, watch_capacity;
-	int64_t contact_count; // twice the touching pairs: borders count one on each side
-	double fastest_square; // (m/s)^2, of the last drift
+	int64_t contact_count; // touching pairs that are this chunk's
+	double fastest_square; // (m/s)^2, of the last move
 	int32_t needs_list;
 	int32_t bad_grain; // id of the first non-finite or too fast grain, or INT32_MAX
 	double bad_speed;
@@ -157,22 +178,23 @@ typedef struct SandContact
 	float shear_force[3]; // N on grain
 } SandContact;
 
-#define SAND_NEAR_LIMIT 256
-
 typedef struct SandKernel
 {
 	const char *name;
-	/// Half kick, move, turn, place spheres; finds bad, lost and far-moved grains. Chunks are independent.
-	void (*drift)(const SandWork *work, SandChunk *chunk);
-	/// Contact forces on the chunk's grains. Reads spheres of other chunks, writes only its own sums, history and
-	/// grains.
+	/// Contact forces of the chunk's pairs. Reads spheres of other chunks, writes only its own sums and history, and
+	/// atomically the flags of sleeping grains.
 	void (*forces)(const SandWork *work, SandChunk *chunk);
-	/// Second half kick; puts grains to sleep.
-	void (*kick)(const SandWork *work, SandChunk *chunk);
-	/// Numbers of the cells in [from, to) nearer to x than sqrt(limit), in order; at most to - from <= SAND_NEAR_LIMIT.
-	/// Reads up to seven cells past the end.
-	int (*near)(const SandCell *cells, int32_t from, int32_t to, const int32_t x[3], float limit, int32_t *near_out);
-	/// Contacts that chunk owns (a pair across a border belongs to its first sphere), with their forces now, springs
+	/// Sums to forces on grains; the owed half kick and sleep, then half kick, move, turn, place spheres; finds bad,
+	/// lost and far-moved grains. chunks = all of them, whose ghosts are read; writes only chunks[index].
+	void (*move)(const SandWork *work, SandChunk *chunks, int index);
+	/// The first part of move, to the owed half kick and sleep: velocities at the time of the positions.
+	void (*finish)(const SandWork *work, SandChunk *chunks, int index);
+	/// Only the sums, into force and torque of the grains.
+	void (*gather)(const SandWork *work, SandChunk *chunks, int index);
+	/// Which of the near spheres come after sphere `after` and are nearer to x than sqrt(limit): their numbers, in
+	/// order. Reads up to seven past the end, whose sphere must be -1.
+	int (*near)(const SandNear *near, const int32_t x[3], int32_t after, float limit, int32_t *numbers_out);
+	/// Contacts of the chunk's pairs, with their forces now, springs
 	/// unchanged. Writes at most capacity, returns how many there are. Slow: one at a time.
 	int64_t (*contacts)(const SandWork *work, const SandChunk *chunk, SandContact *out, int64_t capacity);
 	/// Places the spheres of every grain of the chunk without moving it. is_listing: and marks them as listed; else

@@ -3,6 +3,7 @@
 #include "list.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 
 enum
@@ -18,10 +19,11 @@ typedef struct Level
 	float radius_max;    // units
 	float margin;        // units, of this list
 	uint32_t cell_scale; // cell = (x * cell_scale) >> 32
-	int span;            // cells that the largest search reaches to either side
+	int span;            // cells along a side that the largest search covers
 	uint32_t mask;
 	uint32_t stride_y, stride_z;
-	int32_t *starts; // mask + 2
+	uint32_t first_bucket; // of the levels in use, numbered one after the other
+	int32_t *starts;       // mask + 2
 } Level;
 
 typedef struct Spring
@@ -37,9 +39,8 @@ struct SandList
 	int level_count;               // all of them
 	int size_count;                // classes of size
 	SandCell *entries;
-	uint32_t *buckets; // per sphere, in its level's table
 	Spring *springs;
-	int32_t *spring_start; // per lasting sphere id, + 1
+	atomic_int *spring_start; // per lasting sphere id, + 1
 	int64_t spring_capacity;
 };
 
@@ -53,11 +54,12 @@ static int level_of(const SandList *list, float radius, bool is_fast)
 	return is_fast ? level + list->size_count : level;
 }
 
-// Strides of the rows: rows of one search differ by up to 2 span in y and z and are 2 span + 1 buckets long.
-static void choose_strides(Level *level)
+// Strides of the rows: two rows of one search differ by less than span in y and z and are at most span buckets long.
+// False when none are found.
+static bool choose_strides(Level *level)
 {
-	int reach = 2 * level->span;
-	for (uint32_t attempt = 0;; ++attempt)
+	int reach = level->span;
+	for (uint32_t attempt = 0; attempt < 256; ++attempt)
 	{
 		level->stride_y = (UINT32_C(0x9E3779B1) * (2 * attempt + 1)) & level->mask;
 		level->stride_z = (UINT32_C(0x85EBCA77) * (2 * attempt + 1)) & level->mask;
@@ -73,9 +75,16 @@ static void choose_strides(Level *level)
 		}
 		if (is_good)
 		{
-			return;
+			return true;
 		}
 	}
+	return false;
+}
+
+// How far apart the spheres of one search may lie, units: two cells of the smallest.
+static double batch_extent(const SandList *list)
+{
+	return 4.0 * (double)(list->levels[0].radius_max + list->desc.margin_slow);
 }
 
 SandStatus sand_list_create(const SandListDesc *desc, SandList **list_out, SandError *err)
@@ -103,17 +112,17 @@ SandStatus sand_list_create(const SandListDesc *desc, SandList **list_out, SandE
 		double cell = 2.0 * (double)(level->radius_max + desc->margin_slow) + (double)desc->bridge;
 		double reach =
 		    (double)(desc->radius_max + level->radius_max + 2 * desc->margin_fast_limit) + (double)desc->bridge;
-		level->span = (int)ceil(reach / cell);
-		size_t side = (size_t)(4 * level->span + 1), wanted = side * side * side * 4;
+		level->span = (int)ceil((2 * reach + batch_extent(list)) / cell) + 1;
+		size_t side = (size_t)(2 * level->span + 1), wanted = side * side * side * 4;
 		wanted = 2 * total > wanted ? 2 * total : wanted;
 		size_t table = 64;
-		while (table < wanted)
+		bool is_found = false;
+		for (; !is_found && table <= (size_t)1 << 31; table *= 2)
 		{
-			table *= 2;
+			level->mask = (uint32_t)(table - 1);
+			is_found = table >= wanted && choose_strides(level);
 		}
-		level->mask = (uint32_t)(table - 1);
-		choose_strides(level);
-		level->starts = sand_alloc(table + 1, sizeof(int32_t));
+		level->starts = is_found ? sand_alloc((size_t)level->mask + 2, sizeof(int32_t)) : NULL;
 		if (level->starts == NULL)
 		{
 			sand_list_destroy(list);
@@ -121,9 +130,8 @@ SandStatus sand_list_create(const SandListDesc *desc, SandList **list_out, SandE
 		}
 	}
 	list->entries = sand_alloc(total + 8, sizeof(SandCell)); // the kernel reads in eights
-	list->buckets = sand_alloc(total, sizeof(uint32_t));
-	list->spring_start = sand_alloc(desc->has_history ? total + 1 : 1, sizeof(int32_t));
-	if (list->entries == NULL || list->buckets == NULL || list->spring_start == NULL)
+	list->spring_start = sand_alloc(desc->has_history ? total + 1 : 1, sizeof(atomic_int));
+	if (list->entries == NULL || list->spring_start == NULL)
 	{
 		sand_list_destroy(list);
 		return sand_fail_memory(err, total * sizeof(SandCell), "the neighbour list");
@@ -143,7 +151,6 @@ void sand_list_destroy(SandList *list)
 		sand_free(list->levels[i].starts);
 	}
 	sand_free(list->entries);
-	sand_free(list->buckets);
 	sand_free(list->springs);
 	sand_free(list->spring_start);
 	sand_free(list);
@@ -157,6 +164,14 @@ void sand_list_chunk_free(SandChunk *chunk)
 	sand_free(chunk->obstacle_history);
 	sand_free(chunk->watch_pairs);
 	sand_free(chunk->sections);
+	sand_free(chunk->sums);
+	sand_free(chunk->outer_slots);
+	sand_free(chunk->ghosts);
+	sand_free(chunk->inflows);
+	chunk->sums = NULL;
+	chunk->outer_slots = chunk->ghosts = NULL;
+	chunk->inflows = NULL;
+	chunk->sum_capacity = chunk->outer_capacity = chunk->ghost_capacity = chunk->inflow_capacity = 0;
 	chunk->pairs = chunk->obstacle_pairs = chunk->watch_pairs = NULL;
 	chunk->history = chunk->obstacle_history = NULL;
 	chunk->sections = NULL;
@@ -179,25 +194,30 @@ static bool is_stretched(const SandHistory *history)
 	return history->stretch[0] != 0 || history->stretch[1] != 0 || history->stretch[2] != 0;
 }
 
-// A pair across a border is known to both chunks; the one that owns its first sphere saves it.
-static bool is_owner(const SandChunk *chunk, int32_t sphere)
+typedef struct SaveContext
 {
-	return sphere >= chunk->first_sphere && sphere < chunk->first_sphere + chunk->sphere_count;
-}
+	SandList *list;
+	const SandWork *work;
+	const SandChunk *chunks;
+	const int32_t *sphere_base;
+	bool is_counting;
+} SaveContext;
 
-static void save_spring(SandList *list, const SandWork *work, const int32_t *sphere_base, SandPair pair,
-                        bool is_obstacle, const SandHistory *history, bool is_counting)
+// Tasks of several chunks meet at the counter of one sphere: the springs of a sphere come in any order, and nothing
+// may depend on it.
+static void save_spring(const SaveContext *context, SandPair pair, bool is_obstacle, const SandHistory *history)
 {
-	int32_t a = lasting_id(list, work, sphere_base, pair.a);
-	int32_t b = is_obstacle ? -1 - pair.b : lasting_id(list, work, sphere_base, pair.b);
+	SandList *list = context->list;
+	int32_t a = lasting_id(list, context->work, context->sphere_base, pair.a);
+	int32_t b = is_obstacle ? -1 - pair.b : lasting_id(list, context->work, context->sphere_base, pair.b);
 	bool is_swapped = !is_obstacle && b < a;
 	int32_t low = is_swapped ? b : a, high = is_swapped ? a : b;
-	if (is_counting)
+	if (context->is_counting)
 	{
-		++list->spring_start[low + 1];
+		atomic_fetch_add_explicit(&list->spring_start[low + 1], 1, memory_order_relaxed);
 		return;
 	}
-	Spring *spring = &list->springs[list->spring_start[low]++];
+	Spring *spring = &list->springs[atomic_fetch_add_explicit(&list->spring_start[low], 1, memory_order_relaxed)];
 	spring->other = high;
 	for (int k = 0; k < 3; ++k)
 	{
@@ -205,45 +225,43 @@ static void save_spring(SandList *list, const SandWork *work, const int32_t *sph
 	}
 }
 
-static void save_springs(SandList *list, const SandWork *work, const SandChunk *chunks, int chunk_count,
-                         const int32_t *sphere_base, bool is_counting)
+static void save_task(void *task_context, int chunk_index)
 {
-	for (int c = 0; c < chunk_count; ++c)
+	const SaveContext *context = task_context;
+	const SandChunk *chunk = &context->chunks[chunk_index];
+	for (int i = 0; i < chunk->pair_count; ++i)
 	{
-		const SandChunk *chunk = &chunks[c];
-		for (int i = 0; i < chunk->pair_count; ++i)
+		if (is_stretched(&chunk->history[i]))
 		{
-			if (is_stretched(&chunk->history[i]) && is_owner(chunk, chunk->pairs[i].a))
-			{
-				save_spring(list, work, sphere_base, chunk->pairs[i], false, &chunk->history[i], is_counting);
-			}
+			save_spring(context, chunk->pairs[i], false, &chunk->history[i]);
 		}
-		for (int i = 0; i < chunk->obstacle_pair_count; ++i)
+	}
+	for (int i = 0; i < chunk->obstacle_pair_count; ++i)
+	{
+		if (is_stretched(&chunk->obstacle_history[i]))
 		{
-			if (is_stretched(&chunk->obstacle_history[i]))
-			{
-				save_spring(list, work, sphere_base, chunk->obstacle_pairs[i], true, &chunk->obstacle_history[i],
-				            is_counting);
-			}
+			save_spring(context, chunk->obstacle_pairs[i], true, &chunk->obstacle_history[i]);
 		}
 	}
 }
 
 SandStatus sand_list_save_history(SandList *list, const SandWork *work, const SandChunk *chunks, int chunk_count,
-                                  const int32_t *sphere_base, SandError *err)
+                                  const int32_t *sphere_base, SandPool *pool, SandError *err)
 {
 	if (!list->desc.has_history)
 	{
 		return SAND_OK;
 	}
 	size_t total = (size_t)list->desc.sphere_count + (size_t)list->desc.wall_count;
-	memset(list->spring_start, 0, (total + 1) * sizeof(int32_t));
-	save_springs(list, work, chunks, chunk_count, sphere_base, true);
-	for (size_t i = 0; i < total; ++i)
+	SaveContext context = {list, work, chunks, sphere_base, true};
+	memset(list->spring_start, 0, (total + 1) * sizeof(atomic_int));
+	sand_pool_run(pool, save_task, &context, chunk_count);
+	int32_t count = 0;
+	for (size_t i = 0; i <= total; ++i)
 	{
-		list->spring_start[i + 1] += list->spring_start[i];
+		count += atomic_load_explicit(&list->spring_start[i], memory_order_relaxed);
+		atomic_store_explicit(&list->spring_start[i], count, memory_order_relaxed);
 	}
-	int64_t count = list->spring_start[total];
 	if (count > list->spring_capacity)
 	{
 		sand_free(list->springs);
@@ -252,14 +270,21 @@ SandStatus sand_list_save_history(SandList *list, const SandWork *work, const Sa
 		if (list->springs == NULL)
 		{
 			list->spring_capacity = 0;
-			memset(list->spring_start, 0, (total + 1) * sizeof(int32_t));
+			memset(list->spring_start, 0, (total + 1) * sizeof(atomic_int));
 			return sand_fail_memory(err, (size_t)count * sizeof(Spring), "the friction springs");
 		}
 	}
-	save_springs(list, work, chunks, chunk_count, sphere_base, false);
-	memmove(list->spring_start + 1, list->spring_start, total * sizeof(int32_t));
-	list->spring_start[0] = 0;
+	context.is_counting = false;
+	sand_pool_run(pool, save_task, &context, chunk_count);
+	// Saving moved every start to its end: shift back.
+	memmove(list->spring_start + 1, list->spring_start, total * sizeof(atomic_int));
+	atomic_store_explicit(&list->spring_start[0], 0, memory_order_relaxed);
 	return SAND_OK;
+}
+
+static int32_t first_spring(const SandList *list, int32_t low)
+{
+	return atomic_load_explicit(&list->spring_start[low], memory_order_relaxed);
 }
 
 static SandHistory find_spring(const SandList *list, int32_t a, int32_t b)
@@ -267,7 +292,7 @@ static SandHistory find_spring(const SandList *list, int32_t a, int32_t b)
 	SandHistory history = {{0}};
 	bool is_swapped = b >= 0 && b < a;
 	int32_t low = is_swapped ? b : a, high = is_swapped ? a : b;
-	for (int32_t i = list->spring_start[low]; i < list->spring_start[low + 1]; ++i)
+	for (int32_t i = first_spring(list, low), end = first_spring(list, low + 1); i < end; ++i)
 	{
 		if (list->springs[i].other == high)
 		{
@@ -298,11 +323,107 @@ static bool is_fast(const SandWork *work, int32_t grain)
 	return grain >= 0 && (work->grains[grain].flags & SAND_GRAIN_FAST) != 0;
 }
 
-// All spheres into the tables of their class: counting sort by bucket, in sphere order within a bucket.
-static void fill_cells(SandList *list, const SandWork *work)
+typedef struct FillContext
 {
-	const SandSphere *spheres = work->spheres;
-	int total = list->desc.sphere_count + list->desc.wall_count;
+	SandList *list;
+	const SandWork *work;
+	uint64_t *records;      // bucket and sphere
+	const uint64_t *sorted; // the same in order of bucket
+	uint32_t bucket_count;  // of all levels in use; absent spheres get this number
+	int32_t count, block_count;
+	int32_t (*level_counts)[2 * LEVEL_LIMIT]; // per block
+} FillContext;
+
+enum
+{
+	FILL_BLOCKS = 64
+};
+
+static int32_t fill_start(const FillContext *f, int block)
+{
+	return (int32_t)((int64_t)f->count * block / f->block_count);
+}
+
+static int level_of_sphere(const SandList *list, const SandWork *work, const SandSphere *sphere)
+{
+	return level_of(list, sphere->radius, is_fast(work, sphere->grain));
+}
+
+static void count_levels_task(void *context, int block)
+{
+	FillContext *f = context;
+	int32_t *counts = f->level_counts[block];
+	memset(counts, 0, sizeof(f->level_counts[block]));
+	for (int32_t i = fill_start(f, block), end = fill_start(f, block + 1); i < end; ++i)
+	{
+		const SandSphere *sphere = &f->work->spheres[i];
+		if (!is_absent(f->work, sphere->grain))
+		{
+			++counts[level_of_sphere(f->list, f->work, sphere)];
+		}
+	}
+}
+
+static void key_task(void *context, int block)
+{
+	const FillContext *f = context;
+	for (int32_t i = fill_start(f, block), end = fill_start(f, block + 1); i < end; ++i)
+	{
+		const SandSphere *sphere = &f->work->spheres[i];
+		uint32_t bucket = f->bucket_count;
+		if (!is_absent(f->work, sphere->grain))
+		{
+			const Level *level = &f->list->levels[level_of_sphere(f->list, f->work, sphere)];
+			bucket = (cell_of(level, sphere->x[0]) + cell_of(level, sphere->x[1]) * level->stride_y +
+			          cell_of(level, sphere->x[2]) * level->stride_z) &
+			         level->mask;
+			bucket += level->first_bucket;
+		}
+		f->records[i] = (uint64_t)bucket << 32 | (uint32_t)i;
+	}
+}
+
+// Buckets (from, to] of all levels begin at entry i.
+static void start_buckets(const FillContext *f, int64_t from, int64_t to, int32_t i)
+{
+	for (int l = 0; l < f->list->level_count; ++l)
+	{
+		const Level *level = &f->list->levels[l];
+		int64_t first = level->first_bucket, size = (int64_t)level->mask + 1;
+		int64_t begin = from + 1 > first ? from + 1 : first, end = to + 1 < first + size ? to + 1 : first + size;
+		for (int64_t b = begin; level->entry_count > 0 && b < end; ++b)
+		{
+			level->starts[b - first] = i;
+		}
+	}
+}
+
+static void entry_task(void *context, int block)
+{
+	const FillContext *f = context;
+	for (int32_t i = fill_start(f, block), end = fill_start(f, block + 1); i < end; ++i)
+	{
+		int32_t sphere = (int32_t)(uint32_t)f->sorted[i];
+		int64_t bucket = (int64_t)(f->sorted[i] >> 32), last = i > 0 ? (int64_t)(f->sorted[i - 1] >> 32) : -1;
+		memcpy(f->list->entries[i].x, f->work->spheres[sphere].x, sizeof(f->list->entries[i].x));
+		f->list->entries[i].sphere = sphere;
+		if (bucket != last)
+		{
+			start_buckets(f, last, bucket, i);
+		}
+	}
+}
+
+// All spheres into the tables of their class, in sphere order within a bucket.
+static void fill_cells(SandList *list, const SandWork *work, SandSorter *sorter, SandPool *pool)
+{
+	int32_t level_counts[FILL_BLOCKS][2 * LEVEL_LIMIT];
+	FillContext f = {.list = list,
+	                 .work = work,
+	                 .records = sand_sorter_records(sorter),
+	                 .count = list->desc.sphere_count + list->desc.wall_count,
+	                 .level_counts = level_counts};
+	f.block_count = f.count < FILL_BLOCKS * 256 ? f.count / 256 + 1 : FILL_BLOCKS;
 	for (int l = 0; l < list->level_count; ++l)
 	{
 		Level *level = &list->levels[l];
@@ -312,67 +433,34 @@ static void fill_cells(SandList *list, const SandWork *work)
 		double cell = ceil(2.0 * ((double)level->radius_max + (double)level->margin)) + 1;
 		level->cell_scale = (uint32_t)(4294967296.0 / cell);
 	}
-	// Empty tables need no clearing: most scenes have few fast grains and one size.
-	for (int i = 0; i < total; ++i)
-	{
-		if (!is_absent(work, spheres[i].grain))
-		{
-			++list->levels[level_of(list, spheres[i].radius, is_fast(work, spheres[i].grain))].entry_count;
-		}
-	}
+	sand_pool_run(pool, count_levels_task, &f, f.block_count);
 	int first = 0;
 	for (int l = 0; l < list->level_count; ++l)
 	{
 		Level *level = &list->levels[l];
+		for (int block = 0; block < f.block_count; ++block)
+		{
+			level->entry_count += level_counts[block][l];
+		}
 		level->first_entry = first;
+		level->first_bucket = f.bucket_count;
 		first += level->entry_count;
-		if (level->entry_count > 0)
-		{
-			memset(level->starts, 0, ((size_t)level->mask + 2) * sizeof(int32_t));
-		}
+		f.bucket_count += level->entry_count > 0 ? level->mask + 1 : 0;
 	}
-	for (int i = 0; i < total; ++i)
+	sand_pool_run(pool, key_task, &f, f.block_count);
+	int key_bits = 1;
+	while (f.bucket_count >> key_bits != 0)
 	{
-		if (is_absent(work, spheres[i].grain))
-		{
-			continue;
-		}
-		Level *level = &list->levels[level_of(list, spheres[i].radius, is_fast(work, spheres[i].grain))];
-		uint32_t bucket = (cell_of(level, spheres[i].x[0]) + cell_of(level, spheres[i].x[1]) * level->stride_y +
-		                   cell_of(level, spheres[i].x[2]) * level->stride_z) &
-		                  level->mask;
-		list->buckets[i] = bucket;
-		++level->starts[bucket + 1];
+		++key_bits;
 	}
+	f.sorted = sand_sort(sorter, f.count, key_bits, pool);
+	sand_pool_run(pool, entry_task, &f, f.block_count);
+	// What follows the last entry's bucket, and the ends of the tables.
+	start_buckets(&f, f.count > 0 ? (int64_t)(f.sorted[f.count - 1] >> 32) : -1, f.bucket_count, first);
 	for (int l = 0; l < list->level_count; ++l)
 	{
 		Level *level = &list->levels[l];
-		level->starts[0] = level->entry_count > 0 ? level->first_entry : 0;
-		for (uint32_t b = 0; b <= level->mask && level->entry_count > 0; ++b)
-		{
-			level->starts[b + 1] += level->starts[b];
-		}
-	}
-	for (int i = 0; i < total; ++i)
-	{
-		if (is_absent(work, spheres[i].grain))
-		{
-			continue;
-		}
-		Level *level = &list->levels[level_of(list, spheres[i].radius, is_fast(work, spheres[i].grain))];
-		int32_t place = level->starts[list->buckets[i]]++;
-		memcpy(list->entries[place].x, spheres[i].x, sizeof(spheres[i].x));
-		list->entries[place].sphere = i;
-	}
-	for (int l = 0; l < list->level_count; ++l)
-	{
-		// Filling moved every start to its end: shift back.
-		Level *level = &list->levels[l];
-		if (level->entry_count > 0)
-		{
-			memmove(level->starts + 1, level->starts, ((size_t)level->mask + 1) * sizeof(int32_t));
-			level->starts[0] = level->first_entry;
-		}
+		level->starts[level->mask + 1] = level->first_entry + level->entry_count;
 	}
 }
 
@@ -398,6 +486,25 @@ static bool grow(SandPair **pairs, int32_t used, int32_t more, int32_t *capacity
 	return true;
 }
 
+// Room for count elements, contents lost.
+static bool make_room(void **array, int64_t count, size_t size, int32_t *capacity)
+{
+	if (count <= *capacity)
+	{
+		return true;
+	}
+	sand_free(*array);
+	int64_t wanted = count + count / 4;
+	*array = wanted < INT32_MAX ? sand_alloc((size_t)wanted, size) : NULL;
+	*capacity = *array != NULL ? (int32_t)wanted : 0;
+	return *array != NULL;
+}
+
+typedef struct Key
+{
+	int32_t sphere, pair;
+} Key;
+
 typedef struct Builder
 {
 	const SandList *list;
@@ -407,6 +514,11 @@ typedef struct Builder
 	const int32_t *sphere_base;
 	SandPair *outer;
 	int32_t inner_count, outer_count, outer_capacity;
+	Key *keys; // scratch
+	int32_t key_capacity;
+	SandNear near; // spheres near the batch
+	int32_t *hits; // scratch, as many
+	int32_t near_capacity;
 } Builder;
 
 static bool is_still(const SandWork *work, int32_t grain)
@@ -425,71 +537,147 @@ static bool watch(Builder *b, int32_t sleeper, int32_t awake)
 	return true;
 }
 
-// A near sphere j of sphere i goes to the list it belongs to.
+// Spheres i < j may touch: their pair goes to the list it belongs to. Of two spheres the first one's chunk owns it.
 static bool take_pair(Builder *b, int32_t i, int32_t j, bool is_asleep)
 {
 	SandChunk *chunk = b->chunk;
-	if (b->work->sleep_speed > 0 && is_asleep)
+	if (b->work->sleep_speed > 0)
 	{
-		if (is_still(b->work, b->work->spheres[j].grain))
+		bool is_other_asleep = is_still(b->work, b->work->spheres[j].grain);
+		if (is_asleep && is_other_asleep)
 		{
 			return true;
 		}
-		if (!watch(b, i, j))
+		bool is_wall = b->work->spheres[j].grain < 0;
+		if ((is_asleep && !watch(b, i, j)) || (is_other_asleep && !is_wall && !watch(b, j, i)))
 		{
 			return false;
 		}
 	}
-	if ((uint32_t)(j - chunk->first_sphere) >= (uint32_t)chunk->sphere_count)
+	if (j >= chunk->first_sphere + chunk->sphere_count)
 	{
-		b->outer[b->outer_count++] = i < j ? (SandPair){i, j} : (SandPair){j, i};
+		b->outer[b->outer_count++] = (SandPair){i, j};
 	}
-	else if (j > i)
+	else
 	{
 		chunk->pairs[b->inner_count++] = (SandPair){i, j};
 	}
 	return true;
 }
 
-// Tests a run of entries against sphere i. The level's largest radius decides most without looking at the sphere.
-static bool search_run(Builder *b, const Level *level, int32_t i, float reach_own, bool is_asleep, int32_t from,
-                       int32_t to)
+static float margin_of(const Builder *b, const SandSphere *sphere)
 {
-	const SandSphere *spheres = b->work->spheres, *a = &spheres[i];
-	float widest = reach_own + level->margin + level->radius_max;
-	int32_t near[SAND_NEAR_LIMIT];
-	for (int32_t begin = from; begin < to; begin += SAND_NEAR_LIMIT)
+	return is_fast(b->work, sphere->grain) ? b->work->margin_fast : b->work->margin_slow;
+}
+
+// Spheres that are searched for at once: [first, end), of one class and close together.
+typedef struct Batch
+{
+	int32_t first, end;
+	int32_t low[3], high[3]; // of their centres
+	float reach;             // units: radius, margin and half a bridge, the largest of them
+} Batch;
+
+enum
+{
+	BATCH_LIMIT = 16
+};
+
+static Batch next_batch(const Builder *b, int32_t first, int32_t limit)
+{
+	const SandSphere *spheres = b->work->spheres;
+	int64_t extent = (int64_t)batch_extent(b->list);
+	int level = level_of_sphere(b->list, b->work, &spheres[first]);
+	Batch batch = {.first = first};
+	memcpy(batch.low, spheres[first].x, sizeof(batch.low));
+	memcpy(batch.high, spheres[first].x, sizeof(batch.high));
+	int32_t i = first;
+	for (; i < limit && i - first < BATCH_LIMIT; ++i)
 	{
-		int32_t end = to < begin + SAND_NEAR_LIMIT ? to : begin + SAND_NEAR_LIMIT;
-		int count = b->kernel->near(b->list->entries, begin, end, a->x, widest * widest, near);
-		for (int k = 0; k < count; ++k)
+		int32_t low[3], high[3];
+		bool is_close = true;
+		for (int k = 0; k < 3; ++k)
 		{
-			const SandCell *entry = &b->list->entries[near[k]];
-			const SandSphere *s = &spheres[entry->sphere];
-			// Positions lie within +-2^30, so differences fit.
-			float dx = (float)(a->x[0] - entry->x[0]), dy = (float)(a->x[1] - entry->x[1]),
-			      dz = (float)(a->x[2] - entry->x[2]);
-			float reach = reach_own + level->margin + s->radius;
-			if (dx * dx + dy * dy + dz * dz < reach * reach && s->grain != a->grain &&
-			    !take_pair(b, i, entry->sphere, is_asleep))
-			{
-				return false;
-			}
+			low[k] = spheres[i].x[k] < batch.low[k] ? spheres[i].x[k] : batch.low[k];
+			high[k] = spheres[i].x[k] > batch.high[k] ? spheres[i].x[k] : batch.high[k];
+			is_close = is_close && (int64_t)high[k] - low[k] <= extent;
 		}
+		if (!is_close || level_of_sphere(b->list, b->work, &spheres[i]) != level ||
+		    is_absent(b->work, spheres[i].grain))
+		{
+			break;
+		}
+		memcpy(batch.low, low, sizeof(low));
+		memcpy(batch.high, high, sizeof(high));
+		batch.reach = spheres[i].radius > batch.reach ? spheres[i].radius : batch.reach;
 	}
+	batch.end = i;
+	batch.reach += margin_of(b, &spheres[first]) + 0.5f * b->list->desc.bridge;
+	return batch;
+}
+
+static bool make_near_room(Builder *b, int64_t count)
+{
+	if (count + 8 <= b->near_capacity)
+	{
+		return true;
+	}
+	int64_t wanted = (count + 8) * 3 / 2 + 256;
+	// Five rows of one block.
+	int32_t *grown = wanted < INT32_MAX / 8 ? sand_alloc(5 * (size_t)wanted, sizeof(int32_t)) : NULL;
+	if (grown == NULL)
+	{
+		return false;
+	}
+	for (int k = 0; k < 3; ++k)
+	{
+		memcpy(grown + k * wanted, b->near.x[k], (size_t)b->near.count * sizeof(int32_t));
+	}
+	memcpy(grown + 3 * wanted, b->near.sphere, (size_t)b->near.count * sizeof(int32_t));
+	sand_free(b->near.x[0]);
+	for (int k = 0; k < 3; ++k)
+	{
+		b->near.x[k] = grown + k * wanted;
+	}
+	b->near.sphere = grown + 3 * wanted;
+	b->hits = grown + 4 * wanted;
+	b->near_capacity = (int32_t)wanted;
 	return true;
 }
 
-static bool search_level(Builder *b, const Level *level, int32_t i, float reach_own, bool is_asleep)
+// Entries [from, to) that come after the batch's first sphere join the near ones.
+static bool gather_run(Builder *b, const Batch *batch, int32_t from, int32_t to)
 {
-	const SandSphere *a = &b->work->spheres[i];
-	int64_t reach = (int64_t)ceil((double)reach_own + (double)level->margin + (double)level->radius_max);
+	if (!make_near_room(b, (int64_t)b->near.count + to - from))
+	{
+		return false;
+	}
+	int32_t count = b->near.count;
+	for (int32_t i = from; i < to; ++i)
+	{
+		const SandCell *entry = &b->list->entries[i];
+		for (int k = 0; k < 3; ++k)
+		{
+			b->near.x[k][count] = entry->x[k];
+		}
+		b->near.sphere[count] = entry->sphere;
+		count += entry->sphere > batch->first;
+	}
+	b->near.count = count;
+	return true;
+}
+
+// Spheres of a level that any of the batch may reach.
+static bool gather_level(Builder *b, const Level *level, const Batch *batch)
+{
+	int64_t reach = (int64_t)ceil((double)batch->reach + (double)level->margin + (double)level->radius_max);
 	uint32_t low[3], high[3];
 	for (int k = 0; k < 3; ++k)
 	{
-		low[k] = cell_of(level, a->x[k] - reach);
-		high[k] = cell_of(level, a->x[k] + reach);
+		low[k] = cell_of(level, batch->low[k] - reach);
+		high[k] = cell_of(level, batch->high[k] + reach);
 	}
+	b->near.count = 0;
 	for (uint32_t z = low[2]; z <= high[2]; ++z)
 	{
 		for (uint32_t y = low[1]; y <= high[1]; ++y)
@@ -497,37 +685,70 @@ static bool search_level(Builder *b, const Level *level, int32_t i, float reach_
 			uint32_t row = y * level->stride_y + z * level->stride_z;
 			uint32_t first = (low[0] + row) & level->mask, last = (high[0] + row) & level->mask;
 			// A row that wraps around the table's end is read in two pieces.
-			int32_t from = level->starts[first], to = level->starts[first <= last ? last + 1 : level->mask + 1];
-			int32_t more = first <= last ? 0 : level->starts[last + 1] - level->starts[0];
-			int32_t room = to - from + more;
-			if (room == 0)
-			{
-				continue;
-			}
-			if (!grow(&b->chunk->pairs, b->inner_count, room + 8, &b->chunk->pair_capacity) ||
-			    !grow(&b->outer, b->outer_count, room, &b->outer_capacity) ||
-			    !search_run(b, level, i, reach_own, is_asleep, from, to) ||
-			    (more > 0 && !search_run(b, level, i, reach_own, is_asleep, level->starts[0], level->starts[last + 1])))
+			int32_t to = level->starts[first <= last ? last + 1 : level->mask + 1];
+			if (!gather_run(b, batch, level->starts[first], to) ||
+			    (first > last && !gather_run(b, batch, level->starts[0], level->starts[last + 1])))
 			{
 				return false;
 			}
 		}
 	}
+	for (int k = 0; k < 8 && b->near.count > 0; ++k)
+	{
+		b->near.sphere[b->near.count + k] = -1; // the kernel reads in eights
+	}
 	return true;
 }
 
-static bool search_sphere(Builder *b, int32_t i)
+// Pairs of sphere i with later ones among the near. The level's largest radius decides most without looking at the
+// sphere.
+static bool search_near(Builder *b, const Level *level, int32_t i)
 {
-	const SandSphere *a = &b->work->spheres[i];
+	const SandSphere *spheres = b->work->spheres, *a = &spheres[i];
+	float reach_own = a->radius + margin_of(b, a) + 0.5f * b->list->desc.bridge;
+	float widest = reach_own + level->margin + level->radius_max;
 	bool is_asleep = is_still(b->work, a->grain);
-	float margin = is_fast(b->work, a->grain) ? b->work->margin_fast : b->work->margin_slow;
-	float reach_own = a->radius + margin + 0.5f * b->list->desc.bridge;
+	int count = b->kernel->near(&b->near, a->x, i, widest * widest, b->hits);
+	if (!grow(&b->chunk->pairs, b->inner_count, count + 8, &b->chunk->pair_capacity) ||
+	    !grow(&b->outer, b->outer_count, count, &b->outer_capacity))
+	{
+		return false;
+	}
+	for (int k = 0; k < count; ++k)
+	{
+		int32_t hit = b->hits[k], j = b->near.sphere[hit];
+		const SandSphere *s = &spheres[j];
+		// Positions lie within +-2^30, so differences fit.
+		float dx = (float)(a->x[0] - b->near.x[0][hit]), dy = (float)(a->x[1] - b->near.x[1][hit]),
+		      dz = (float)(a->x[2] - b->near.x[2][hit]);
+		float reach = reach_own + level->margin + s->radius;
+		if (dx * dx + dy * dy + dz * dz < reach * reach && s->grain != a->grain && !take_pair(b, i, j, is_asleep))
+		{
+			return false;
+		}
+	}
+	return true;
+}
+
+static bool search_batch(Builder *b, const Batch *batch)
+{
 	for (int l = 0; l < b->list->level_count; ++l)
 	{
 		const Level *level = &b->list->levels[l];
-		if (level->entry_count > 0 && !search_level(b, level, i, reach_own, is_asleep))
+		if (level->entry_count == 0)
+		{
+			continue;
+		}
+		if (!gather_level(b, level, batch))
 		{
 			return false;
+		}
+		for (int32_t i = batch->first; i < batch->end && b->near.count > 0; ++i)
+		{
+			if (!search_near(b, level, i))
+			{
+				return false;
+			}
 		}
 	}
 	return true;
@@ -591,11 +812,12 @@ static bool sort_sections(Builder *b)
 	{
 		memcpy(chunk->pairs + b->inner_count, b->outer, (size_t)b->outer_count * sizeof(SandPair));
 	}
+	chunk->inner_count = b->inner_count;
 	chunk->pair_count = b->inner_count + b->outer_count;
 	chunk->section_count = 2 * law_count;
 	for (int i = 0; i < 2 * law_count; ++i)
 	{
-		chunk->sections[i] = (SandSection){.law = i % law_count, .is_inner = i < law_count};
+		chunk->sections[i] = (SandSection){.law = i % law_count, .is_outer = i >= law_count};
 	}
 	if (law_count == 1)
 	{
@@ -637,6 +859,164 @@ static bool sort_sections(Builder *b)
 	return true;
 }
 
+// Ascending by sphere: radix passes over the bits that differ. scratch has the same size; returns which of the two
+// holds the result.
+static Key *sort_keys(Key *keys, Key *scratch, int32_t count)
+{
+	uint32_t different = 0;
+	for (int32_t i = 1; i < count; ++i)
+	{
+		different |= (uint32_t)(keys[i].sphere ^ keys[0].sphere);
+	}
+	for (int shift = 0; shift < 32 && different >> shift != 0; shift += 8)
+	{
+		int32_t starts[257] = {0};
+		for (int32_t i = 0; i < count; ++i)
+		{
+			++starts[((uint32_t)keys[i].sphere >> shift & 255) + 1];
+		}
+		for (int i = 0; i < 256; ++i)
+		{
+			starts[i + 1] += starts[i];
+		}
+		for (int32_t i = 0; i < count; ++i)
+		{
+			scratch[starts[(uint32_t)keys[i].sphere >> shift & 255]++] = keys[i];
+		}
+		Key *swap = keys;
+		keys = scratch;
+		scratch = swap;
+	}
+	return keys;
+}
+
+// Every sphere of another chunk that an outer pair touches becomes a ghost with a place in sums.
+static bool find_ghosts(Builder *b)
+{
+	SandChunk *chunk = b->chunk;
+	int32_t outer_count = chunk->pair_count - chunk->inner_count, key_count = 0;
+	if (!make_room((void **)&b->keys, 2 * (int64_t)outer_count, sizeof(Key), &b->key_capacity) ||
+	    !make_room((void **)&chunk->outer_slots, outer_count, sizeof(int32_t), &chunk->outer_capacity))
+	{
+		return false;
+	}
+	for (int32_t i = 0; i < outer_count; ++i)
+	{
+		int32_t sphere = chunk->pairs[chunk->inner_count + i].b;
+		if (sphere < b->list->desc.sphere_count)
+		{
+			b->keys[key_count++] = (Key){sphere, i};
+		}
+	}
+	const Key *keys = sort_keys(b->keys, b->keys + outer_count, key_count);
+	chunk->ghost_count = 0;
+	for (int32_t i = 0; i < key_count; ++i)
+	{
+		chunk->ghost_count += i == 0 || keys[i].sphere != keys[i - 1].sphere;
+	}
+	if (!make_room((void **)&chunk->ghosts, chunk->ghost_count, sizeof(int32_t), &chunk->ghost_capacity) ||
+	    !make_room((void **)&chunk->sums, (int64_t)chunk->sphere_count + chunk->ghost_count + 1, sizeof(SandSum),
+	               &chunk->sum_capacity))
+	{
+		return false;
+	}
+	for (int32_t i = 0; i < outer_count; ++i)
+	{
+		chunk->outer_slots[i] = chunk->sphere_count + chunk->ghost_count; // walls
+	}
+	int32_t ghost = -1;
+	for (int32_t i = 0; i < key_count; ++i)
+	{
+		if (i == 0 || keys[i].sphere != keys[i - 1].sphere)
+		{
+			chunk->ghosts[++ghost] = keys[i].sphere;
+		}
+		chunk->outer_slots[keys[i].pair] = chunk->sphere_count + ghost;
+	}
+	return true;
+}
+
+// First of the ascending values in [from, to) that is not below limit.
+static int32_t lower_bound(const int32_t *values, int32_t from, int32_t to, int32_t limit)
+{
+	while (from < to)
+	{
+		int32_t middle = from + (to - from) / 2;
+		if (values[middle] < limit)
+		{
+			from = middle + 1;
+		}
+		else
+		{
+			to = middle;
+		}
+	}
+	return from;
+}
+
+static int32_t chunk_of_sphere(const SandChunk *chunks, int chunk_count, int32_t sphere)
+{
+	int32_t from = 0, to = chunk_count;
+	while (to - from > 1)
+	{
+		int32_t middle = from + (to - from) / 2;
+		if (chunks[middle].first_sphere <= sphere)
+		{
+			from = middle;
+		}
+		else
+		{
+			to = middle;
+		}
+	}
+	return from;
+}
+
+static bool add_inflow(SandChunk *chunk, SandInflow inflow)
+{
+	if (chunk->inflow_count == chunk->inflow_capacity)
+	{
+		int32_t capacity = 2 * chunk->inflow_capacity + 16;
+		SandInflow *grown = sand_alloc((size_t)capacity, sizeof(SandInflow));
+		if (grown == NULL)
+		{
+			return false;
+		}
+		if (chunk->inflow_count > 0)
+		{
+			memcpy(grown, chunk->inflows, (size_t)chunk->inflow_count * sizeof(SandInflow));
+		}
+		sand_free(chunk->inflows);
+		chunk->inflows = grown;
+		chunk->inflow_capacity = capacity;
+	}
+	chunk->inflows[chunk->inflow_count++] = inflow;
+	return true;
+}
+
+// Tells every chunk which ghosts of the others are spheres of its own.
+static bool connect_chunks(SandChunk *chunks, int chunk_count)
+{
+	for (int c = 0; c < chunk_count; ++c)
+	{
+		chunks[c].inflow_count = 0;
+	}
+	for (int c = 0; c < chunk_count; ++c)
+	{
+		for (int32_t first = 0, end; first < chunks[c].ghost_count; first = end)
+		{
+			SandChunk *target = &chunks[chunk_of_sphere(chunks, chunk_count, chunks[c].ghosts[first])];
+			end = lower_bound(chunks[c].ghosts, first, chunks[c].ghost_count,
+			                  target->first_sphere + target->sphere_count);
+			if (!add_inflow(target, (SandInflow){c, first, end - first}))
+			{
+				return false;
+			}
+		}
+	}
+	return true;
+}
+
 static bool restore_history(Builder *b)
 {
 	SandChunk *chunk = b->chunk;
@@ -666,18 +1046,27 @@ static bool build_chunk(Builder *b)
 {
 	SandChunk *chunk = b->chunk;
 	chunk->obstacle_pair_count = chunk->watch_count = 0;
-	for (int32_t i = chunk->first_sphere; i < chunk->first_sphere + chunk->sphere_count; ++i)
+	for (int32_t i = chunk->first_sphere, end = i + chunk->sphere_count; i < end;)
 	{
 		if (is_absent(b->work, b->work->spheres[i].grain))
 		{
+			++i;
 			continue;
 		}
-		if (!search_sphere(b, i) || !search_obstacles(b, i))
+		Batch batch = next_batch(b, i, end);
+		if (!search_batch(b, &batch))
 		{
 			return false;
 		}
+		for (; i < batch.end; ++i)
+		{
+			if (!search_obstacles(b, i))
+			{
+				return false;
+			}
+		}
 	}
-	return sort_sections(b) && (!b->list->desc.has_history || restore_history(b));
+	return sort_sections(b) && find_ghosts(b) && (!b->list->desc.has_history || restore_history(b));
 }
 
 typedef struct BuildContext
@@ -699,12 +1088,15 @@ static void build_task(void *context, int chunk_index)
 	                   .sphere_base = c->sphere_base};
 	builder.chunk->is_short = !build_chunk(&builder);
 	sand_free(builder.outer);
+	sand_free(builder.keys);
+	sand_free(builder.near.x[0]);
 }
 
 SandStatus sand_list_build(SandList *list, const SandKernel *kernel, const SandWork *work, SandChunk *chunks,
-                           int chunk_count, const int32_t *sphere_base, SandPool *pool, SandError *err)
+                           int chunk_count, const int32_t *sphere_base, SandSorter *sorter, SandPool *pool,
+                           SandError *err)
 {
-	fill_cells(list, work);
+	fill_cells(list, work, sorter, pool);
 	BuildContext context = {list, kernel, work, chunks, sphere_base};
 	sand_pool_run(pool, build_task, &context, chunk_count);
 	for (int c = 0; c < chunk_count; ++c)
@@ -714,12 +1106,14 @@ SandStatus sand_list_build(SandList *list, const SandKernel *kernel, const SandW
 			return sand_fail_memory(err, (size_t)chunks[c].pair_capacity * 2 * sizeof(SandPair), "the neighbour list");
 		}
 	}
-	return SAND_OK;
+	return connect_chunks(chunks, chunk_count)
+	           ? SAND_OK
+	           : sand_fail_memory(err, (size_t)chunk_count * sizeof(SandInflow), "the chunks' borders");
 }
 
 int64_t sand_list_spring_count(const SandList *list)
 {
-	return list->desc.has_history ? list->spring_start[list->desc.sphere_count + list->desc.wall_count] : 0;
+	return list->desc.has_history ? first_spring(list, list->desc.sphere_count + list->desc.wall_count) : 0;
 }
 
 void sand_list_read_springs(const SandList *list, SandSpring *springs_out)
@@ -727,11 +1121,18 @@ void sand_list_read_springs(const SandList *list, SandSpring *springs_out)
 	int total = list->desc.sphere_count + list->desc.wall_count;
 	for (int low = 0; low < total && list->desc.has_history; ++low)
 	{
-		for (int32_t i = list->spring_start[low]; i < list->spring_start[low + 1]; ++i)
+		int32_t begin = first_spring(list, low), end = first_spring(list, low + 1);
+		for (int32_t i = begin; i < end; ++i)
 		{
-			springs_out[i].low = low;
-			springs_out[i].other = list->springs[i].other;
-			memcpy(springs_out[i].stretch, list->springs[i].stretch, sizeof(springs_out[i].stretch));
+			// By insertion, for they were saved in any order and are few.
+			int32_t place = i;
+			for (; place > begin && springs_out[place - 1].other > list->springs[i].other; --place)
+			{
+				springs_out[place] = springs_out[place - 1];
+			}
+			springs_out[place].low = low;
+			springs_out[place].other = list->springs[i].other;
+			memcpy(springs_out[place].stretch, list->springs[i].stretch, sizeof(springs_out[place].stretch));
 		}
 	}
 }
@@ -762,16 +1163,19 @@ SandStatus sand_list_write_springs(SandList *list, const SandSpring *springs, in
 	{
 		return sand_fail_memory(err, (size_t)count * sizeof(Spring), "the friction springs");
 	}
-	memset(list->spring_start, 0, ((size_t)total + 1) * sizeof(int32_t));
-	for (int64_t i = 0; i < count; ++i)
+	memset(list->spring_start, 0, ((size_t)total + 1) * sizeof(atomic_int));
+	for (int64_t i = 0, low = 0; i <= count; ++i)
 	{
-		copy[i].other = springs[i].other;
-		memcpy(copy[i].stretch, springs[i].stretch, sizeof(copy[i].stretch));
-		++list->spring_start[springs[i].low + 1];
-	}
-	for (int32_t i = 0; i < total; ++i)
-	{
-		list->spring_start[i + 1] += list->spring_start[i];
+		// Starts of the spheres up to this spring's.
+		for (int64_t next = i < count ? springs[i].low : total; low <= next; ++low)
+		{
+			atomic_store_explicit(&list->spring_start[low], (int)i, memory_order_relaxed);
+		}
+		if (i < count)
+		{
+			copy[i].other = springs[i].other;
+			memcpy(copy[i].stretch, springs[i].stretch, sizeof(copy[i].stretch));
+		}
 	}
 	sand_free(list->springs);
 	list->springs = copy;

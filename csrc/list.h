@@ -8,6 +8,7 @@
 
 #include "kernel.h"
 #include "pool.h"
+#include "sort.h"
 
 typedef struct SandList SandList;
 
@@ -30,11 +31,13 @@ void sand_list_destroy(SandList *list); // NULL is fine
 /// Saves the tangential springs of the chunks' pairs by the spheres' lasting ids. Call before grains are reordered.
 /// sphere_base[id] = lasting id of the first sphere of grain id.
 SandStatus sand_list_save_history(SandList *list, const SandWork *work, const SandChunk *chunks, int chunk_count,
-                                  const int32_t *sphere_base, SandError *err);
+                                  const int32_t *sphere_base, SandPool *pool, SandError *err);
 
-/// Makes the chunks' pairs from the spheres' places; restores saved springs. Fails with SAND_ERROR_MEMORY.
+/// Makes the chunks' pairs from the spheres' places; restores saved springs. The sorter has room for every sphere.
+/// Fails with SAND_ERROR_MEMORY.
 SandStatus sand_list_build(SandList *list, const SandKernel *kernel, const SandWork *work, SandChunk *chunks,
-                           int chunk_count, const int32_t *sphere_base, SandPool *pool, SandError *err);
+                           int chunk_count, const int32_t *sphere_base, SandSorter *sorter, SandPool *pool,
+                           SandError *err);
 
 /// Tangential springs as they were last saved, for checkpoints: triples of words (low id, other, 3 stretches) in order.
 typedef struct SandSpring

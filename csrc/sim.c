@@ -2,11 +2,11 @@
 // Comes in: SandScene. Goes out: grain arrays.
 //
 // One step (leapfrog: kick, drift, kick; forces use the half-step velocities, as engineering codes do):
-//   drift   half kick, move and turn every grain, place its spheres
-//   forces  contacts of every sphere, sum per grain, second half kick
-// Grains are kept in space-filling order and cut into chunks of fixed size. A chunk's task computes every force on its
-// own grains: pairs inside the chunk once, pairs across a border once on each side. So no two tasks write the same
-// memory, and the order of every sum depends on the state alone, never on the threads.
+//   move    second half kick of the last step, first of this one, move and turn every grain, place its spheres
+//   forces  contacts of every sphere
+// Grains are kept in space-filling order and cut into chunks. A chunk's task computes the pairs whose first sphere is
+// its own; what these do to spheres of other chunks it sums apart, for their tasks to take in the next move. So no two
+// tasks write the same memory, and the order of every sum depends on the state alone, never on the threads.
 //
 // Sphere positions are 32-bit integers, in units of about the domain's extent / 2^31: differences are exact, so the
 // force on a pair does not depend on where in the domain it lies.
@@ -16,12 +16,15 @@
 #include "list.h"
 #include "pool.h"
 #include "scheme.h"
+#include "sort.h"
 
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
-#define CHUNK_SPHERES 2048   // target spheres per chunk: large enough that few pairs cross a border
+#define CHUNK_SPHERES 2048   // per chunk in a large scene: its sums stay in the second-level cache
+#define CHUNK_COUNT 16       // in a small scene: enough to share out evenly
+#define CHUNK_SMALLEST 128   // spheres; smaller tasks cost more to hand out than to do
 #define STEPS_PER_CONTACT 16 // of the contact time; leapfrog is stable to about 1/5 of it in a dense bed
 #define SLOW_MARGIN 0.15     // of the smallest radius: how far a slow sphere may move before a new list
 #define FAST_MARGIN 1.5      // of the smallest radius: at most, for a fast one
@@ -43,13 +46,13 @@ struct SandSim
 	SandGrain *grains, *grains_spare;
 	int grain_count;
 	SandSphere *spheres; // of grains, then walls
-	SandSum *sums;       // one more per chunk than spheres
 	int sphere_count, wall_count;
 	int32_t *sphere_base; // lasting id of the first sphere of each grain id
-	uint64_t *keys, *keys_spare;
+	SandSorter *sorter;   // for every sphere
 
 	SandChunk *chunks;
 	int chunk_count, chunk_limit;
+	int chunk_spheres; // a chunk is full when it has as many
 
 	int32_t *waiting; // ids of unborn grains, in order of birth
 	int waiting_count;
@@ -143,23 +146,28 @@ static int32_t to_fixed(const SandSim *sim, double value, int axis)
 	return (int32_t)lrint(steps);
 }
 
-static void drift_task(void *context, int chunk_index)
-{
-	SandSim *sim = context;
-	sim->kernel->drift(&sim->work, &sim->chunks[chunk_index]);
-}
-
 static void force_task(void *context, int chunk_index)
 {
 	SandSim *sim = context;
 	sim->kernel->forces(&sim->work, &sim->chunks[chunk_index]);
 }
 
-static void force_and_kick_task(void *context, int chunk_index)
+static void move_task(void *context, int chunk_index)
 {
 	SandSim *sim = context;
-	sim->kernel->forces(&sim->work, &sim->chunks[chunk_index]);
-	sim->kernel->kick(&sim->work, &sim->chunks[chunk_index]);
+	sim->kernel->move(&sim->work, sim->chunks, chunk_index);
+}
+
+static void finish_task(void *context, int chunk_index)
+{
+	SandSim *sim = context;
+	sim->kernel->finish(&sim->work, sim->chunks, chunk_index);
+}
+
+static void gather_task(void *context, int chunk_index)
+{
+	SandSim *sim = context;
+	sim->kernel->gather(&sim->work, sim->chunks, chunk_index);
 }
 
 static void trial_place_task(void *context, int chunk_index)
@@ -168,73 +176,128 @@ static void trial_place_task(void *context, int chunk_index)
 	sim->kernel->place(&sim->work, &sim->chunks[chunk_index], false);
 }
 
-static void place_task(void *context, int chunk_index)
-{
-	SandSim *sim = context;
-	sim->kernel->place(&sim->work, &sim->chunks[chunk_index], true);
-}
-
 // ---------------------------------------------------------------------------------------------- order and list
 
-static uint64_t spread_bits(uint64_t v)
+enum
 {
-	v &= 0x1FFFFF;
-	v = (v | v << 32) & UINT64_C(0x1F00000000FFFF);
-	v = (v | v << 16) & UINT64_C(0x1F0000FF0000FF);
-	v = (v | v << 8) & UINT64_C(0x100F00F00F00F00F);
-	v = (v | v << 4) & UINT64_C(0x10C30C30C30C30C3);
-	v = (v | v << 2) & UINT64_C(0x1249249249249249);
-	return v;
+	GRAIN_BLOCKS = 64, // of the tasks that go over all grains
+	MARGIN_CHOICES = 7
+};
+
+typedef struct GrainPass
+{
+	SandSim *sim;
+	int block_count;
+	const uint64_t *sorted;
+	int32_t low[GRAIN_BLOCKS][3], high[GRAIN_BLOCKS][3]; // per block, of present grains
+	int32_t corner[3];
+	int cell_shift; // cells of 2^cell_shift units
+	double thresholds[MARGIN_CHOICES];
+	int64_t faster[GRAIN_BLOCKS][MARGIN_CHOICES]; // per block: grains above each threshold
+	double fastest[GRAIN_BLOCKS];
+	double fast_speed;
+} GrainPass;
+
+static int pass_start(const GrainPass *pass, int block)
+{
+	return (int)((int64_t)pass->sim->grain_count * block / pass->block_count);
 }
 
-// Grains into Morton order of their cell, ties by id: the order depends on the state alone. Radix sort of (key, place).
-static void sort_grains(SandSim *sim)
+static void run_pass(GrainPass *pass, SandTask *task)
 {
-	int n = sim->grain_count;
-	double cell = (4.0 * (double)sim->scene->radius_max) / sim->work.unit;
-	for (int i = 0; i < n; ++i)
+	sand_pool_run(pass->sim->pool, task, pass, pass->block_count);
+}
+
+static void begin_pass(GrainPass *pass, SandSim *sim)
+{
+	pass->sim = sim;
+	pass->block_count = sim->grain_count < GRAIN_BLOCKS * 256 ? sim->grain_count / 256 + 1 : GRAIN_BLOCKS;
+}
+
+static void bounds_task(void *context, int block)
+{
+	GrainPass *pass = context;
+	for (int k = 0; k < 3; ++k)
 	{
-		const SandGrain *grain = &sim->grains[i];
-		uint64_t code = 0;
+		pass->low[block][k] = INT32_MAX;
+		pass->high[block][k] = INT32_MIN;
+	}
+	for (int i = pass_start(pass, block), end = pass_start(pass, block + 1); i < end; ++i)
+	{
+		const SandGrain *grain = &pass->sim->grains[i];
+		for (int k = 0; k < 3 && (grain->flags & SAND_GRAIN_ABSENT) == 0; ++k)
+		{
+			int32_t x = to_fixed(pass->sim, grain->position[k], k);
+			pass->low[block][k] = x < pass->low[block][k] ? x : pass->low[block][k];
+			pass->high[block][k] = x > pass->high[block][k] ? x : pass->high[block][k];
+		}
+	}
+}
+
+// Ten bits, each followed by two zeros.
+static uint32_t spread_bits(uint32_t v)
+{
+	v = (v | v << 16) & 0x030000FF;
+	v = (v | v << 8) & 0x0300F00F;
+	v = (v | v << 4) & 0x030C30C3;
+	return (v | v << 2) & 0x09249249;
+}
+
+static void morton_task(void *context, int block)
+{
+	GrainPass *pass = context;
+	uint64_t *records = sand_sorter_records(pass->sim->sorter);
+	for (int i = pass_start(pass, block), end = pass_start(pass, block + 1); i < end; ++i)
+	{
+		const SandGrain *grain = &pass->sim->grains[i];
+		uint32_t code = 0;
 		for (int k = 0; k < 3; ++k)
 		{
-			double c = ((double)to_fixed(sim, grain->position[k], k) + 1073741824.0) / cell;
-			code |= spread_bits((uint64_t)c) << k;
+			int64_t cell = ((int64_t)to_fixed(pass->sim, grain->position[k], k) - pass->corner[k]) >> pass->cell_shift;
+			code |= spread_bits((uint32_t)(cell < 0 ? 0 : cell > 1023 ? 1023 : cell)) << k;
 		}
-		// In order of id, which the stable passes below keep within a key.
-		sim->keys[2 * grain->id] = code;
-		sim->keys[2 * grain->id + 1] = (uint64_t)i;
+		// In order of id, which the stable sort keeps within a key.
+		records[grain->id] = (uint64_t)code << 32 | (uint32_t)i;
 	}
-	uint64_t *from = sim->keys, *to = sim->keys_spare;
-	for (int shift = 0; shift < 63; shift += 9)
+}
+
+static void reorder_task(void *context, int block)
+{
+	GrainPass *pass = context;
+	for (int i = pass_start(pass, block), end = pass_start(pass, block + 1); i < end; ++i)
 	{
-		int32_t count[513] = {0};
-		for (int i = 0; i < n; ++i)
-		{
-			++count[((from[2 * i] >> shift) & 511) + 1];
-		}
-		if (count[((from[0] >> shift) & 511) + 1] == n)
-		{
-			continue;
-		}
-		for (int i = 0; i < 512; ++i)
-		{
-			count[i + 1] += count[i];
-		}
-		for (int i = 0; i < n; ++i)
-		{
-			int32_t place = count[(from[2 * i] >> shift) & 511]++;
-			to[2 * place] = from[2 * i];
-			to[2 * place + 1] = from[2 * i + 1];
-		}
-		uint64_t *swap = from;
-		from = to;
-		to = swap;
+		pass->sim->grains_spare[i] = pass->sim->grains[(uint32_t)pass->sorted[i]];
 	}
-	for (int i = 0; i < n; ++i)
+}
+
+// Grains into Morton order of their cell, ties by id: the order depends on the state alone. Cells are about two grains
+// wide, or a thousandth of the sand's extent.
+static void sort_grains(SandSim *sim)
+{
+	GrainPass pass;
+	begin_pass(&pass, sim);
+	run_pass(&pass, bounds_task);
+	int64_t extent = 0;
+	for (int k = 0; k < 3; ++k)
 	{
-		sim->grains_spare[i] = sim->grains[from[2 * i + 1]];
+		int32_t low = INT32_MAX, high = INT32_MIN;
+		for (int block = 0; block < pass.block_count; ++block)
+		{
+			low = pass.low[block][k] < low ? pass.low[block][k] : low;
+			high = pass.high[block][k] > high ? pass.high[block][k] : high;
+		}
+		pass.corner[k] = low;
+		extent = low <= high && (int64_t)high - low > extent ? (int64_t)high - low : extent;
 	}
+	double cell = 4.0 * (double)sim->scene->radius_max / sim->work.unit;
+	pass.cell_shift = 0;
+	while (extent >> pass.cell_shift > 1023 || (double)(INT64_C(2) << pass.cell_shift) <= cell)
+	{
+		++pass.cell_shift;
+	}
+	run_pass(&pass, morton_task);
+	pass.sorted = sand_sort(sim->sorter, sim->grain_count, 30, sim->pool);
+	run_pass(&pass, reorder_task);
 	SandGrain *swap = sim->grains;
 	sim->grains = sim->grains_spare;
 	sim->grains_spare = swap;
@@ -247,34 +310,47 @@ static void cut_chunks(SandSim *sim)
 	for (int i = 0; i < sim->grain_count; ++i)
 	{
 		SandGrain *grain = &sim->grains[i];
-		const SandShape *shape = &sim->scene->shapes[grain->shape];
-		if (chunk_index < 0 || sim->chunks[chunk_index].sphere_count >= CHUNK_SPHERES)
+		int sphere_count = sim->scene->shapes[grain->shape].sphere_count;
+		if (chunk_index < 0 || sim->chunks[chunk_index].sphere_count >= sim->chunk_spheres)
 		{
 			SandChunk *chunk = &sim->chunks[++chunk_index];
 			chunk->first_grain = i;
 			chunk->first_sphere = sphere;
 			chunk->grain_count = chunk->sphere_count = 0;
-			chunk->sums = sim->sums + sphere + chunk_index;
 			chunk->bad_grain = INT32_MAX;
 			chunk->needs_list = chunk->awake_count = 0;
 		}
+		grain->first_sphere = sphere;
+		sphere += sphere_count;
+		sim->chunks[chunk_index].grain_count += 1;
+		sim->chunks[chunk_index].sphere_count += sphere_count;
+	}
+	sim->chunk_count = chunk_index + 1;
+}
+
+// Wakes who is to wake, and gives every grain of a chunk its spheres.
+static void dress_task(void *context, int chunk_index)
+{
+	SandSim *sim = context;
+	SandChunk *chunk = &sim->chunks[chunk_index];
+	for (int i = chunk->first_grain; i < chunk->first_grain + chunk->grain_count; ++i)
+	{
+		SandGrain *grain = &sim->grains[i];
+		const SandShape *shape = &sim->scene->shapes[grain->shape];
 		if (grain->flags & SAND_GRAIN_WAKING)
 		{
 			grain->flags &= ~(SAND_GRAIN_WAKING | SAND_GRAIN_ASLEEP);
 		}
 		grain->quiet_steps = grain->flags & SAND_GRAIN_STILL ? 0 : grain->quiet_steps;
-		sim->chunks[chunk_index].awake_count += (grain->flags & SAND_GRAIN_STILL) == 0;
-		grain->first_sphere = sphere;
+		chunk->awake_count += (grain->flags & SAND_GRAIN_STILL) == 0;
 		for (int k = 0; k < shape->sphere_count; ++k)
 		{
-			sim->spheres[sphere + k].radius = (float)((double)(shape->radii[k] * grain->scale) / sim->work.unit);
-			sim->spheres[sphere + k].grain = i;
+			SandSphere *sphere = &sim->spheres[grain->first_sphere + k];
+			sphere->radius = (float)((double)(shape->radii[k] * grain->scale) / sim->work.unit);
+			sphere->grain = i;
 		}
-		sphere += shape->sphere_count;
-		sim->chunks[chunk_index].grain_count += 1;
-		sim->chunks[chunk_index].sphere_count += shape->sphere_count;
 	}
-	sim->chunk_count = chunk_index + 1;
+	sim->kernel->place(&sim->work, chunk, true);
 }
 
 static int compare_births(const SandSim *sim, int32_t a, int32_t b)
@@ -380,28 +456,62 @@ static void give_birth(SandSim *sim)
 	}
 }
 
+static void speeds_task(void *context, int block)
+{
+	GrainPass *pass = context;
+	memset(pass->faster[block], 0, sizeof(pass->faster[block]));
+	pass->fastest[block] = 0;
+	for (int i = pass_start(pass, block), end = pass_start(pass, block + 1); i < end; ++i)
+	{
+		const SandGrain *grain = &pass->sim->grains[i];
+		double speed = grain->flags & SAND_GRAIN_STILL ? 0 : (double)grain->reach_speed;
+		pass->fastest[block] = fmax(pass->fastest[block], speed);
+		for (int k = 0; k < MARGIN_CHOICES; ++k)
+		{
+			pass->faster[block][k] += speed > pass->thresholds[k];
+		}
+	}
+}
+
+static void mark_fast_task(void *context, int block)
+{
+	GrainPass *pass = context;
+	for (int i = pass_start(pass, block), end = pass_start(pass, block + 1); i < end; ++i)
+	{
+		SandGrain *grain = &pass->sim->grains[i];
+		bool is_fast = (grain->flags & SAND_GRAIN_STILL) == 0 && (double)grain->reach_speed > pass->fast_speed;
+		grain->flags = is_fast ? grain->flags | SAND_GRAIN_FAST : grain->flags & ~SAND_GRAIN_FAST;
+	}
+}
+
 // Which grains are fast, and how wide their margin. A margin that lasts k steps makes lists longer by the volume it
 // adds and needs a new one only every k steps; k is the power of two with the least of (pairs) * (1 + price / k), where
 // making a list costs about as much as `price` steps.
 static void choose_margins(SandSim *sim)
 {
-	const double price = 10, radius = sim->scene->radius_min, step = sim->step_limit;
-	double slow = SLOW_MARGIN * radius, best_cost = DBL_MAX, best_speed = DBL_MAX, best_margin = slow,
-	       fastest_point = 0;
-	for (int i = 0; i < sim->grain_count; ++i)
+	const double price = 10, radius = sim->scene->radius_min, step = sim->step_limit, slow = SLOW_MARGIN * radius;
+	double best_cost = DBL_MAX, best_margin = slow, fastest_point = 0;
+	GrainPass pass;
+	begin_pass(&pass, sim);
+	for (int choice = 0; choice < MARGIN_CHOICES; ++choice)
 	{
-		bool is_moving = (sim->grains[i].flags & SAND_GRAIN_STILL) == 0;
-		fastest_point = is_moving ? fmax(fastest_point, (double)sim->grains[i].reach_speed) : fastest_point;
+		pass.thresholds[choice] = slow / ((64 >> choice) * step);
 	}
-	for (int k = 64; k >= 1; k /= 2)
+	run_pass(&pass, speeds_task);
+	for (int block = 0; block < pass.block_count; ++block)
 	{
-		double speed = slow / (k * step),
-		       margin = fmin(fmax(1.1 * fastest_point * k * step, slow), FAST_MARGIN * radius);
+		fastest_point = fmax(fastest_point, pass.fastest[block]);
+	}
+	pass.fast_speed = DBL_MAX;
+	for (int choice = 0; choice < MARGIN_CHOICES; ++choice)
+	{
+		int k = 64 >> choice;
+		double margin = fmin(fmax(1.1 * fastest_point * k * step, slow), FAST_MARGIN * radius);
 		double lasts = fastest_point > 0 ? fmin(margin / (fastest_point * step), k) : k;
 		int64_t fast_count = 0;
-		for (int i = 0; i < sim->grain_count; ++i)
+		for (int block = 0; block < pass.block_count; ++block)
 		{
-			fast_count += (sim->grains[i].flags & SAND_GRAIN_STILL) == 0 && (double)sim->grains[i].reach_speed > speed;
+			fast_count += pass.faster[block][choice];
 		}
 		double share = (double)fast_count / sim->grain_count, wide = 1 + margin / radius, narrow = 1 + SLOW_MARGIN;
 		double cost =
@@ -409,17 +519,12 @@ static void choose_margins(SandSim *sim)
 		if (cost < best_cost)
 		{
 			best_cost = cost;
-			best_speed = speed;
+			pass.fast_speed = pass.thresholds[choice];
 			best_margin = margin;
 		}
 	}
 	sim->work.margin_fast = (float)(best_margin / sim->work.unit);
-	for (int i = 0; i < sim->grain_count; ++i)
-	{
-		SandGrain *grain = &sim->grains[i];
-		bool is_fast = (grain->flags & SAND_GRAIN_STILL) == 0 && (double)grain->reach_speed > best_speed;
-		grain->flags = is_fast ? grain->flags | SAND_GRAIN_FAST : grain->flags & ~SAND_GRAIN_FAST;
-	}
+	run_pass(&pass, mark_fast_task);
 }
 
 static SandStatus build_list(SandSim *sim, bool is_sorting, SandError *err)
@@ -429,7 +534,8 @@ static SandStatus build_list(SandSim *sim, bool is_sorting, SandError *err)
 	if (sim->chunk_count > 0)
 	{
 		// Before the first list there are no pairs, but there may be springs from a checkpoint.
-		status = sand_list_save_history(sim->list, &sim->work, sim->chunks, sim->chunk_count, sim->sphere_base, err);
+		status = sand_list_save_history(sim->list, &sim->work, sim->chunks, sim->chunk_count, sim->sphere_base,
+		                                sim->pool, err);
 	}
 	if (status == SAND_OK)
 	{
@@ -442,10 +548,10 @@ static SandStatus build_list(SandSim *sim, bool is_sorting, SandError *err)
 			sort_grains(sim);
 		}
 		cut_chunks(sim);
-		sand_pool_run(sim->pool, place_task, sim, sim->chunk_count);
+		sand_pool_run(sim->pool, dress_task, sim, sim->chunk_count);
 		choose_margins(sim);
 		status = sand_list_build(sim->list, sim->kernel, &sim->work, sim->chunks, sim->chunk_count, sim->sphere_base,
-		                         sim->pool, err);
+		                         sim->sorter, sim->pool, err);
 		if (status != SAND_OK)
 		{
 			// Half a list is none: the grains and the saved springs are whole, the next list starts from them.
@@ -461,21 +567,18 @@ static SandStatus build_list(SandSim *sim, bool is_sorting, SandError *err)
 
 static SandStatus allocate(SandSim *sim, SandError *err)
 {
-	size_t grains = (size_t)sim->grain_count, spheres = (size_t)sim->sphere_count;
-	size_t total = spheres + (size_t)sim->wall_count;
-	sim->chunk_limit = sim->sphere_count / CHUNK_SPHERES + 1;
+	size_t grains = (size_t)sim->grain_count, total = (size_t)sim->sphere_count + (size_t)sim->wall_count;
+	int share = sim->sphere_count / CHUNK_COUNT;
+	sim->chunk_spheres = share < CHUNK_SMALLEST ? CHUNK_SMALLEST : share > CHUNK_SPHERES ? CHUNK_SPHERES : share;
+	sim->chunk_limit = sim->sphere_count / sim->chunk_spheres + 1;
 	sim->grains = sand_alloc(grains, sizeof(SandGrain));
 	sim->grains_spare = sand_alloc(grains, sizeof(SandGrain));
-	sim->keys = sand_alloc(2 * grains, sizeof(uint64_t));
-	sim->keys_spare = sand_alloc(2 * grains, sizeof(uint64_t));
 	sim->spheres = sand_alloc(total, sizeof(SandSphere));
-	sim->sums = sand_alloc(spheres + (size_t)sim->chunk_limit, sizeof(SandSum));
 	sim->sphere_base = sand_alloc(grains, sizeof(int32_t));
 	sim->waiting = sand_alloc(grains, sizeof(int32_t));
 	sim->chunks = sand_alloc((size_t)sim->chunk_limit, sizeof(SandChunk));
-	if (sim->grains == NULL || sim->grains_spare == NULL || sim->keys == NULL || sim->keys_spare == NULL ||
-	    sim->spheres == NULL || sim->sums == NULL || sim->sphere_base == NULL || sim->waiting == NULL ||
-	    sim->chunks == NULL)
+	if (sim->grains == NULL || sim->grains_spare == NULL || sim->spheres == NULL || sim->sphere_base == NULL ||
+	    sim->waiting == NULL || sim->chunks == NULL)
 	{
 		return sand_fail_memory(err, total * (sizeof(SandSphere) + sizeof(SandSum)) + grains * 2 * sizeof(SandGrain),
 		                        "the simulator's state");
@@ -680,6 +783,7 @@ SandStatus sand_sim_create(const SandScene *scene, const SandSimDesc *desc, Sand
 	}
 	status = status != SAND_OK ? status : sand_pool_create(desc->thread_count, &sim->pool, err);
 	status = status != SAND_OK ? status : allocate(sim, err);
+	status = status != SAND_OK ? status : sand_sorter_create(sim->sphere_count + sim->wall_count, &sim->sorter, err);
 	status = status != SAND_OK ? status : make_list(sim, err);
 	status = status != SAND_OK ? status : set_scheme(sim, desc, err);
 	if (status != SAND_OK)
@@ -713,10 +817,8 @@ void sand_sim_destroy(SandSim *sim)
 	sand_pool_destroy(sim->pool);
 	sand_free(sim->grains);
 	sand_free(sim->grains_spare);
-	sand_free(sim->keys);
-	sand_free(sim->keys_spare);
+	sand_sorter_destroy(sim->sorter);
 	sand_free(sim->spheres);
-	sand_free(sim->sums);
 	sand_free(sim->sphere_base);
 	sand_free(sim->waiting);
 	sand_free(sim->trial);
@@ -800,6 +902,7 @@ static SandStatus evaluate(SandSim *sim, SandError *err)
 	if (status == SAND_OK)
 	{
 		sand_pool_run(sim->pool, force_task, sim, sim->chunk_count);
+		sand_pool_run(sim->pool, gather_task, sim, sim->chunk_count);
 	}
 	return status;
 }
@@ -909,7 +1012,8 @@ static SandStatus take_step(SandSim *sim, SandError *err)
 {
 	double begin = sand_ticks();
 	sim->work.sleep_steps = (int)fmin(ceil(sim->scene->sleep_seconds / sim->work.step), 1e9);
-	sand_pool_run(sim->pool, drift_task, sim, sim->chunk_count);
+	sand_pool_run(sim->pool, move_task, sim, sim->chunk_count);
+	sim->work.kick_owed = 0.5 * sim->work.step;
 	sim->drift_seconds += sand_ticks() - begin;
 	SandStatus status = report_bad_grain(sim, err);
 	if (status == SAND_OK && (needs_list(sim) || (sim->waiting_count > 0 && sim->next_birth <= sim->time)))
@@ -922,9 +1026,34 @@ static SandStatus take_step(SandSim *sim, SandError *err)
 		return status;
 	}
 	begin = sand_ticks();
-	sand_pool_run(sim->pool, force_and_kick_task, sim, sim->chunk_count);
+	sand_pool_run(sim->pool, force_task, sim, sim->chunk_count);
 	sim->force_seconds += sand_ticks() - begin;
 	++sim->step_count;
+	return SAND_OK;
+}
+
+static SandStatus take_steps(SandSim *sim, double seconds, SandCancel *cancel, SandError *err)
+{
+	double begin = sim->time, done = 0;
+	while (done < seconds)
+	{
+		if (cancel != NULL && cancel->is_raised)
+		{
+			return sand_fail(err, SAND_CANCELLED, "The simulation was cancelled at %.4f s", sim->time);
+		}
+		// Equal steps over what is left, so that the last is not a sliver.
+		double left = seconds - done, parts = ceil(left / safe_step(sim) * (1 - 1e-12));
+		double step = parts > 1 ? left / parts : left;
+		sim->work.step = step;
+		SandStatus status = sim->scheme == SAND_SCHEME_LEAPFROG ? take_step(sim, err) : take_scheme_step(sim, err);
+		if (status != SAND_OK)
+		{
+			return status;
+		}
+		// RKF45 may have taken a shorter one.
+		done = parts > 1 || sim->work.step < step ? done + sim->work.step : seconds;
+		sim->time = begin + done;
+	}
 	return SAND_OK;
 }
 
@@ -956,30 +1085,21 @@ SandStatus sand_sim_advance(SandSim *sim, double seconds, SandCancel *cancel, Sa
 	{
 		return status;
 	}
-	sim->work.step = 0;
+	sim->work.step = sim->work.kick_owed = 0;
 	sim->trial_step = 0;
 	sand_pool_run(sim->pool, force_task, sim, sim->chunk_count);
-	double begin = sim->time, done = 0;
-	while (done < seconds)
+	if (sim->scheme == SAND_SCHEME_LEAPFROG)
 	{
-		if (cancel != NULL && cancel->is_raised)
+		status = take_steps(sim, seconds, cancel, err);
+		// Velocities catch up with the positions, also when the call ends early.
+		if ((status == SAND_OK || status == SAND_CANCELLED) && sim->work.kick_owed > 0)
 		{
-			return sand_fail(err, SAND_CANCELLED, "The simulation was cancelled at %.4f s", sim->time);
+			sand_pool_run(sim->pool, finish_task, sim, sim->chunk_count);
 		}
-		// Equal steps over what is left, so that the last is not a sliver.
-		double left = seconds - done, parts = ceil(left / safe_step(sim) * (1 - 1e-12));
-		double step = parts > 1 ? left / parts : left;
-		sim->work.step = step;
-		status = sim->scheme == SAND_SCHEME_LEAPFROG ? take_step(sim, err) : take_scheme_step(sim, err);
-		if (status != SAND_OK)
-		{
-			return status;
-		}
-		// RKF45 may have taken a shorter one.
-		done = parts > 1 || sim->work.step < step ? done + sim->work.step : seconds;
-		sim->time = begin + done;
+		return status;
 	}
-	return SAND_OK;
+	sand_pool_run(sim->pool, gather_task, sim, sim->chunk_count);
+	return take_steps(sim, seconds, cancel, err);
 }
 
 int64_t sand_sim_contacts(const SandSim *sim, SandContact *contacts_out, int64_t capacity)
@@ -1027,7 +1147,8 @@ SandStatus sand_sim_save(SandSim *sim, void **bytes_out, size_t *byte_count_out,
 	SandStatus status = SAND_OK;
 	if (sim->chunk_count > 0)
 	{
-		status = sand_list_save_history(sim->list, &sim->work, sim->chunks, sim->chunk_count, sim->sphere_base, err);
+		status = sand_list_save_history(sim->list, &sim->work, sim->chunks, sim->chunk_count, sim->sphere_base,
+		                                sim->pool, err);
 	}
 	if (status != SAND_OK)
 	{
@@ -1157,7 +1278,6 @@ SandSimInfo sand_sim_info(const SandSim *sim)
 	{
 		info.contact_count += sim->chunks[c].contact_count;
 	}
-	info.contact_count /= 2;
 	for (int i = 0; i < sim->grain_count; ++i)
 	{
 		const SandGrain *grain = &sim->grains[i];

@@ -12,6 +12,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import shlex
 import subprocess
 import sys
@@ -27,6 +28,7 @@ C_FILES = sorted([*CSRC.glob("*.[ch]"), *(ROOT / "tests" / "c").glob("*.[ch]")])
 CORE = {
     "base": set(),
     "pool": {"base"},
+    "sort": {"base", "pool"},
     "io": {"base"},
     "mesh": {"base"},
     "sampler": {"base", "mesh"},
@@ -34,9 +36,9 @@ CORE = {
     "obstacle": {"base"},
     "scene": {"base", "law", "obstacle"},
     "kernel": {"base", "law", "obstacle", "scene"},
-    "list": {"base", "kernel", "pool"},
+    "list": {"base", "kernel", "pool", "sort"},
     "scheme": {"base", "kernel"},
-    "sim": {"base", "kernel", "list", "pool", "scene", "scheme"},
+    "sim": {"base", "kernel", "list", "pool", "scene", "scheme", "sort"},
     "cache": {"base", "io"},
 }
 PYTHON_ROOMS = {"py_module", "py_types"}
@@ -83,7 +85,7 @@ def tracked_files():
             stderr=subprocess.DEVNULL,
             check=False,
         )
-        if (ROOT / ".git").exists()
+        if (ROOT / ".git").exists() and shutil.which("git")
         else None
     )
     if listed and listed.returncode == 0 and listed.stdout:

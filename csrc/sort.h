@@ -1,0 +1,21 @@
+// sort: records into ascending order of their key, on all threads. Comes in: records. Goes out: the same, sorted.
+// Stable, and the same for every thread count: radix passes over blocks whose number does not depend on the threads.
+#ifndef SAND_SORT_H
+#define SAND_SORT_H
+
+#include "pool.h"
+
+/// A record holds its key in the upper 32 bits and a value that goes with it in the lower ones.
+typedef struct SandSorter SandSorter;
+
+/// For at most `limit` records. Holds 16 bytes for each, and half a megabyte.
+SandStatus sand_sorter_create(int limit, SandSorter **sorter_out, SandError *err);
+void sand_sorter_destroy(SandSorter *sorter); // NULL is fine
+
+/// Room for the records to sort, limit of them; sand_sort may swap it: ask again after each.
+uint64_t *sand_sorter_records(SandSorter *sorter);
+
+/// Sorts the first `count` records by the lower key_bits bits of their keys; the others must be zero. Returns them.
+const uint64_t *sand_sort(SandSorter *sorter, int count, int key_bits, SandPool *pool);
+
+#endif
