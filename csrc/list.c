@@ -629,11 +629,10 @@ static bool make_near_room(Builder *b, int64_t count)
 	{
 		return false;
 	}
-	for (int k = 0; k < 3; ++k)
+	for (int k = 0; k < 4 && b->near.count > 0; ++k)
 	{
-		memcpy(grown + k * wanted, b->near.x[k], (size_t)b->near.count * sizeof(int32_t));
+		memcpy(grown + k * wanted, k < 3 ? b->near.x[k] : b->near.sphere, (size_t)b->near.count * sizeof(int32_t));
 	}
-	memcpy(grown + 3 * wanted, b->near.sphere, (size_t)b->near.count * sizeof(int32_t));
 	sand_free(b->near.x[0]);
 	for (int k = 0; k < 3; ++k)
 	{
