@@ -35,6 +35,7 @@ DIST = ROOT / "dist"
 OUT = ROOT / "out"
 RELEASE = BUILD / "release"
 SANITIZED = BUILD / "sanitized"
+THREADED = BUILD / "threaded"
 ADDON = "bl_ext.user_default.barchan"
 PEERS = ROOT.parent / "shared" / "peers"  # beds and harness of the bench, beside this repository
 
@@ -785,16 +786,16 @@ def test_c(home, archive):
     return [run_c_tests(home, RELEASE, "C tests", clean_environment())]
 
 
-def configure_sanitized(home):
+def configure_sanitized(home, folder=SANITIZED, sanitizers="address,undefined"):
     # -O1 and line tables only: with more, gcc spends minutes on the wide loops of kernel.c under the sanitizers.
     options = ["-Dextension=false", "-Doptimization=1", "-Ddebug=false", "-Dc_args=-g1 -fno-sanitize-recover=all"]
-    options += ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Db_ndebug=false"]
-    stamp = SANITIZED / "options"
+    options += ["-Db_sanitize=" + sanitizers, "-Db_lundef=false", "-Db_ndebug=false"]
+    stamp = folder / "options"
     if not (stamp.exists() and stamp.read_text() == digest(*options)):
-        remove_folder(SANITIZED)
+        remove_folder(folder)
         must(
             run(
-                [home.build_inner.parent / "meson", "setup", SANITIZED, ROOT] + options,
+                [home.build_inner.parent / "meson", "setup", folder, ROOT] + options,
                 "Configuring the sanitized build",
                 env=build_environment(home),
             ),
@@ -804,7 +805,7 @@ def configure_sanitized(home):
     # Configures again when meson.build has changed, so that the codebase checks see the flags of now.
     must(
         run(
-            [home.build_inner, "-m", "ninja", "-C", SANITIZED, "build.ninja"],
+            [home.build_inner, "-m", "ninja", "-C", folder, "build.ninja"],
             "Checking the sanitized build",
             env=build_environment(home),
         ),
@@ -818,6 +819,13 @@ def test_sanitized(home, archive):
         UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1",
     )
     return [run_c_tests(home, SANITIZED, "C tests under ASan and UBSan", env)]
+
+
+def test_threaded(home, archive):
+    """Races between the pool's tasks. Slow to build and run, so only with --all or by name."""
+    configure_sanitized(home, THREADED, "thread")
+    env = clean_environment(TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1:allocator_may_return_null=1")
+    return [run_c_tests(home, THREADED, "C tests under TSan", env)]
 
 
 def run_pytest(home, name, arguments, options=()):
@@ -932,8 +940,10 @@ PARTS = collections.OrderedDict(
         ("sanitized", test_sanitized),
         ("python", test_python),
         ("blender", test_blender),
+        ("threaded", test_threaded),
     ]
 )
+EVERYDAY_PARTS = [name for name in PARTS if name != "threaded"]
 
 
 def test_other_blenders(home, archive, own_parts):
@@ -973,7 +983,7 @@ def test_other_blenders(home, archive, own_parts):
 
 
 def command_test(arguments):
-    wanted = arguments.parts or list(PARTS)
+    wanted = arguments.parts or (list(PARTS) if arguments.all else EVERYDAY_PARTS)
     home = prepare(wants_checks="codebase" in wanted)
     archive = build_zip(home)
     install_wheel(home)

@@ -374,7 +374,7 @@ def scaling(options, report):
         held, resident = barchan._core.allocated_bytes(), memory_mib("VmRSS")
         sim = barchan.Sim(tile_scene(positions, quaternions, side), threads=options.threads)
         step = sim.info()["step_seconds"]
-        sim.advance(100 * step)  # grains of neighbouring tiles, which leaned on a wall, now lean on each other
+        sim.advance(500 * step)  # grains of neighbouring tiles, which leaned on a wall, come to lean on each other
         beds.append(
             {
                 "n": n,

@@ -386,11 +386,10 @@ INLINE void moment_of(const f8 n[3], const f8 force[3], f8 moment[4])
 
 // Adds +force to a and -force to b; the torque on either centre is -lever * (n x force). Levers ride in the fourth
 // lanes of force and moment.
-INLINE void add_contact(SandSum *sums, int32_t slot_a, int32_t slot_b, f4 force, f4 moment)
+INLINE void add_contact(SandSum *a, SandSum *b, f4 force, f4 moment)
 {
 	f4 lever_a = __builtin_shufflevector(force, force, 3, 3, 3, 3);
 	f4 lever_b = __builtin_shufflevector(moment, moment, 3, 3, 3, 3);
-	SandSum *a = &sums[slot_a], *b = &sums[slot_b];
 	store_f4(a->force, load_f4(a->force) + force);
 	store_f4(a->torque, load_f4(a->torque) - lever_a * moment);
 	store_f4(b->force, load_f4(b->force) - force);
@@ -476,7 +475,7 @@ INLINE void eight_contacts(const SandWork *work, const SandLaw *law, const SandC
 		}
 		transpose(c.stretch);
 	}
-	contact_force(law, (float)work->step, &c);
+	contact_force(law, (float)work->last_step, &c);
 	moment_of(c.n, c.force, moment);
 	if (law->rolling > 0)
 	{
@@ -497,12 +496,12 @@ INLINE void eight_contacts(const SandWork *work, const SandLaw *law, const SandC
 #pragma GCC unroll 8
 	for (int k = 0; k < count; ++k)
 	{
-		int32_t slot_a = pairs[k].a - chunk->first_sphere;
-		int32_t slot_b = is_outer ? chunk->outer_slots[hits[k] - chunk->inner_count] : pairs[k].b - chunk->first_sphere;
-		add_contact(chunk->sums, slot_a, slot_b, row_of(c.force, k), row_of(moment, k));
+		SandSum *a = &chunk->sums[pairs[k].a - chunk->first_sphere];
+		SandSum *b = is_outer ? &chunk->ghost_sums[chunk->outer_slots[hits[k] - chunk->inner_count]]
+		                      : &chunk->sums[pairs[k].b - chunk->first_sphere];
+		add_contact(a, b, row_of(c.force, k), row_of(moment, k));
 		if (law->rolling > 0)
 		{
-			SandSum *a = &chunk->sums[slot_a], *b = &chunk->sums[slot_b];
 			f4 turn = row_of(couple, k) * per_unit;
 			store_f4(a->torque, load_f4(a->torque) + turn);
 			store_f4(b->torque, load_f4(b->torque) - turn);
@@ -678,7 +677,7 @@ INLINE bool take_touch(const SandWork *work, const SandChunk *chunk, int i, Touc
 		p[k] = (double)s->x[k] * work->unit + work->origin[k];
 	}
 	double bridge = t->law->cohesion > 0 ? (double)t->law->cohesion_range * radius : 0;
-	SandTouch touch;
+	SandTouch touch = {0};
 	if (!find_touch(&work->obstacles[pair.b / SAND_SLOT_COUNT], pair.b % SAND_SLOT_COUNT, p, radius + bridge, &touch))
 	{
 		return false;
@@ -720,7 +719,7 @@ static void add_touching(const SandWork *work, SandChunk *chunk, Touching *t)
 	Contact c = contact_of(t);
 	const SandLaw *law = t->law;
 	f8 spin[3] = {{0}}, moment[4], couple[3] = {{0}};
-	contact_force(law, (float)work->step, &c);
+	contact_force(law, (float)work->last_step, &c);
 	moment_of(c.n, c.force, moment);
 	if (law->rolling > 0)
 	{
@@ -892,7 +891,7 @@ INLINE void take_inflows(SandChunk *chunks, int index)
 	{
 		const SandInflow *inflow = &chunk->inflows[i];
 		const SandChunk *source = &chunks[inflow->source];
-		const SandSum *from = source->sums + source->sphere_count + inflow->first;
+		const SandSum *from = source->ghost_sums + inflow->first;
 		const int32_t *spheres = source->ghosts + inflow->first;
 		for (int k = 0; k < inflow->count; ++k)
 		{
@@ -944,6 +943,22 @@ static void gather(const SandWork *work, SandChunk *chunks, int index)
 	}
 }
 
+// Reads a word of every sphere in order. Pairs name spheres in no order, and each would wait for main memory; read in a
+// row they stream in. Software prefetches of the same lines gained nothing.
+INLINE void warm_spheres(const SandWork *work, const SandChunk *chunk)
+{
+	int32_t sum = 0;
+	for (int i = 0; i < chunk->sphere_count; ++i)
+	{
+		sum += work->spheres[chunk->first_sphere + i].grain;
+	}
+	for (int i = 0; i < chunk->ghost_count; ++i)
+	{
+		sum += work->spheres[chunk->ghosts[i]].grain;
+	}
+	__asm__ volatile("" : : "r"(sum)); // keeps the reads
+}
+
 static void forces(const SandWork *work, SandChunk *chunk)
 {
 	chunk->contact_count = 0;
@@ -952,7 +967,9 @@ static void forces(const SandWork *work, SandChunk *chunk)
 	{
 		return;
 	}
-	memset(chunk->sums, 0, ((size_t)chunk->sphere_count + (size_t)chunk->ghost_count) * sizeof(SandSum));
+	warm_spheres(work, chunk);
+	memset(chunk->sums, 0, (size_t)chunk->sphere_count * sizeof(SandSum));
+	memset(chunk->ghost_sums, 0, (size_t)chunk->ghost_count * sizeof(SandSum));
 	for (int i = 0; i < chunk->section_count; ++i)
 	{
 		const SandSection *section = &chunk->sections[i];
@@ -1202,8 +1219,8 @@ static void finish(const SandWork *work, SandChunk *chunks, int index)
 		}
 		d4 force, torque;
 		grain_forces(work, chunk, grain, &force, &torque);
-		d4 velocity = kicked(work, grain, load_d4(grain->velocity), force, gravity, work->kick_owed);
-		d4 momentum = load_d4(grain->momentum) + splat_d4(work->kick_owed) * torque;
+		d4 velocity = kicked(work, grain, load_d4(grain->velocity), force, gravity, 0.5 * work->last_step);
+		d4 momentum = load_d4(grain->momentum) + splat_d4(0.5 * work->last_step) * torque;
 		store_d4(grain->velocity, velocity);
 		store_d4(grain->momentum, momentum);
 		if (work->sleep_speed > 0 && falls_asleep(work, grain, velocity, momentum, force))
@@ -1344,8 +1361,8 @@ static void move(const SandWork *work, SandChunk *chunks, int index)
 	            .domain_max = {work->domain_max[0], work->domain_max[1], work->domain_max[2], 0},
 	            .dt = work->step,
 	            .half = 0.5 * work->step,
-	            .owed = work->kick_owed,
-	            .can_sleep = work->sleep_speed > 0 && work->kick_owed > 0};
+	            .owed = 0.5 * work->last_step,
+	            .can_sleep = work->sleep_speed > 0 && work->last_step > 0};
 	bool needs_list = false;
 	double limit = work->speed_limit * work->speed_limit;
 	d4 fastest = {0};

@@ -97,8 +97,8 @@ typedef struct SandWork
 	double unit;       // m per fixed-point step
 	double origin[3];  // m, of fixed-point zero
 	double gravity[3]; // m/s^2
-	double step;       // s
-	double kick_owed;  // s: half of the last step, whose second kick the next move gives; 0 = none
+	double step;       // s, of the next move
+	double last_step;  // s, of the move before the forces: springs stretch by it, and half of its kick is owed
 	double domain_min[3], domain_max[3];
 	double speed_limit;             // m/s
 	float margin_slow, margin_fast; // units: how far a sphere may move before its list is stale
@@ -142,16 +142,17 @@ typedef struct SandChunk
 	int32_t first_grain, grain_count;
 	int32_t first_sphere, sphere_count;
 	int32_t awake_count;  // grains that move
-	SandSum *sums;        // own spheres, then ghosts, then one that nobody reads, for walls
+	SandSum *sums;        // of own spheres; whose memory it is, the simulator decides
+	SandSum *ghost_sums;  // of ghosts, then one that nobody reads, for walls
 	SandPair *pairs;      // a is ours, at least one of the two grains is awake; inner ones first
 	SandHistory *history; // one per pair; NULL without history
 	SandSection *sections;
 	int32_t section_count;
 	int32_t pair_count, pair_capacity;
 	int32_t inner_count;
-	int32_t *outer_slots; // per outer pair: place of b in sums
+	int32_t *outer_slots; // per outer pair: place of b in ghost_sums
 	int32_t *ghosts;      // spheres of later chunks that our pairs touch, ascending
-	int32_t outer_capacity, ghost_count, ghost_capacity, sum_capacity;
+	int32_t outer_capacity, ghost_count, ghost_capacity, ghost_sum_capacity;
 	SandInflow *inflows; // in order of source
 	int32_t inflow_count, inflow_capacity;
 	SandPair *obstacle_pairs; // a = sphere, b = SAND_SLOT_COUNT * obstacle + slot
@@ -164,7 +165,9 @@ typedef struct SandChunk
 	int32_t needs_list;
 	int32_t bad_grain; // id of the first non-finite or too fast grain, or INT32_MAX
 	double bad_speed;
-	int32_t is_short; // memory for pairs ran out
+	int32_t is_short;                   // memory for pairs ran out
+	int32_t is_moved;                   // in the sweep under way
+	double force_seconds, move_seconds; // of tasks, since the last step
 } SandChunk;
 
 /// One contact as it acts now. Grains by id; other = -1 for a wall sphere, -2 - obstacle for a closed-form surface.

@@ -164,14 +164,14 @@ void sand_list_chunk_free(SandChunk *chunk)
 	sand_free(chunk->obstacle_history);
 	sand_free(chunk->watch_pairs);
 	sand_free(chunk->sections);
-	sand_free(chunk->sums);
+	sand_free(chunk->ghost_sums);
 	sand_free(chunk->outer_slots);
 	sand_free(chunk->ghosts);
 	sand_free(chunk->inflows);
-	chunk->sums = NULL;
+	chunk->ghost_sums = NULL;
 	chunk->outer_slots = chunk->ghosts = NULL;
 	chunk->inflows = NULL;
-	chunk->sum_capacity = chunk->outer_capacity = chunk->ghost_capacity = chunk->inflow_capacity = 0;
+	chunk->ghost_sum_capacity = chunk->outer_capacity = chunk->ghost_capacity = chunk->inflow_capacity = 0;
 	chunk->pairs = chunk->obstacle_pairs = chunk->watch_pairs = NULL;
 	chunk->history = chunk->obstacle_history = NULL;
 	chunk->sections = NULL;
@@ -889,7 +889,7 @@ static Key *sort_keys(Key *keys, Key *scratch, int32_t count)
 	return keys;
 }
 
-// Every sphere of another chunk that an outer pair touches becomes a ghost with a place in sums.
+// Every sphere of another chunk that an outer pair touches becomes a ghost with a place in ghost_sums.
 static bool find_ghosts(Builder *b)
 {
 	SandChunk *chunk = b->chunk;
@@ -914,14 +914,14 @@ static bool find_ghosts(Builder *b)
 		chunk->ghost_count += i == 0 || keys[i].sphere != keys[i - 1].sphere;
 	}
 	if (!make_room((void **)&chunk->ghosts, chunk->ghost_count, sizeof(int32_t), &chunk->ghost_capacity) ||
-	    !make_room((void **)&chunk->sums, (int64_t)chunk->sphere_count + chunk->ghost_count + 1, sizeof(SandSum),
-	               &chunk->sum_capacity))
+	    !make_room((void **)&chunk->ghost_sums, (int64_t)chunk->ghost_count + 1, sizeof(SandSum),
+	               &chunk->ghost_sum_capacity))
 	{
 		return false;
 	}
 	for (int32_t i = 0; i < outer_count; ++i)
 	{
-		chunk->outer_slots[i] = chunk->sphere_count + chunk->ghost_count; // walls
+		chunk->outer_slots[i] = chunk->ghost_count; // walls
 	}
 	int32_t ghost = -1;
 	for (int32_t i = 0; i < key_count; ++i)
@@ -930,7 +930,7 @@ static bool find_ghosts(Builder *b)
 		{
 			chunk->ghosts[++ghost] = keys[i].sphere;
 		}
-		chunk->outer_slots[keys[i].pair] = chunk->sphere_count + ghost;
+		chunk->outer_slots[keys[i].pair] = ghost;
 	}
 	return true;
 }

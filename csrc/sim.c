@@ -2,11 +2,15 @@
 // Comes in: SandScene. Goes out: grain arrays.
 //
 // One step (leapfrog: kick, drift, kick; forces use the half-step velocities, as engineering codes do):
-//   move    second half kick of the last step, first of this one, move and turn every grain, place its spheres
 //   forces  contacts of every sphere
-// Grains are kept in space-filling order and cut into chunks. A chunk's task computes the pairs whose first sphere is
-// its own; what these do to spheres of other chunks it sums apart, for their tasks to take in the next move. So no two
-// tasks write the same memory, and the order of every sum depends on the state alone, never on the threads.
+//   move    second half kick of the last step, first of this one, move and turn every grain, place its spheres
+// Grains are kept in space-filling order and cut into chunks. A chunk computes the pairs whose first sphere is its own;
+// what these do to spheres of later chunks it sums apart, for them to take in the move. So no two tasks write the same
+// memory, and the order of every sum depends on the state alone, never on the threads.
+//
+// A chunk can be moved as soon as it and the earlier chunks that touch it have their forces: later ones never look at
+// it. So a task sweeps over a run of chunks, forces and move of each while it is in the cache; chunks that touch
+// another task's run are moved when all are done.
 //
 // Sphere positions are 32-bit integers, in units of about the domain's extent / 2^31: differences are exact, so the
 // force on a pair does not depend on where in the domain it lies.
@@ -53,6 +57,10 @@ struct SandSim
 	SandChunk *chunks;
 	int chunk_count, chunk_limit;
 	int chunk_spheres; // a chunk is full when it has as many
+	int run_count;     // of a sweep
+	SandSum *sums;     // one chunk's for every run, then those of chunks that wait for other runs
+	int64_t sum_capacity;
+	bool is_closing;
 
 	int32_t *waiting; // ids of unborn grains, in order of birth
 	int waiting_count;
@@ -152,16 +160,111 @@ static void force_task(void *context, int chunk_index)
 	sim->kernel->forces(&sim->work, &sim->chunks[chunk_index]);
 }
 
-static void move_task(void *context, int chunk_index)
+static void move_chunk(SandSim *sim, int chunk_index)
 {
-	SandSim *sim = context;
-	sim->kernel->move(&sim->work, sim->chunks, chunk_index);
+	double begin = sand_ticks();
+	(sim->is_closing ? sim->kernel->finish : sim->kernel->move)(&sim->work, sim->chunks, chunk_index);
+	sim->chunks[chunk_index].is_moved = 1;
+	sim->chunks[chunk_index].move_seconds += sand_ticks() - begin;
 }
 
-static void finish_task(void *context, int chunk_index)
+static int run_start(const SandSim *sim, int run)
+{
+	return (int)((int64_t)sim->chunk_count * run / sim->run_count);
+}
+
+// Whether chunks before the run's first touch this one. Inflows are in order of source.
+static bool is_waiting(const SandChunk *chunk, int run_first)
+{
+	return chunk->inflow_count > 0 && chunk->inflows[0].source < run_first;
+}
+
+// Cuts the chunks into runs and gives them room for their sums. A chunk that is moved in its turn needs it only till
+// then, so a run has one room for them all, which stays in the cache; other time schemes need all at once.
+static SandStatus plan_runs(SandSim *sim, SandError *err)
+{
+	int threads = sand_pool_thread_count(sim->pool);
+	bool is_keeping = sim->scheme != SAND_SCHEME_LEAPFROG;
+	sim->run_count = threads == 1 ? 1 : sim->chunk_count < 4 * threads ? sim->chunk_count : 4 * threads;
+	int64_t room = 0;
+	for (int c = 0; c < sim->chunk_count; ++c)
+	{
+		room = sim->chunks[c].sphere_count > room ? sim->chunks[c].sphere_count : room;
+	}
+	for (int is_counting = 1; is_counting >= 0; --is_counting)
+	{
+		int64_t used = room * sim->run_count;
+		for (int run = 0; run < sim->run_count; ++run)
+		{
+			int first = run_start(sim, run), end = run_start(sim, run + 1);
+			for (int c = first; c < end; ++c)
+			{
+				bool is_own = is_keeping || is_waiting(&sim->chunks[c], first);
+				if (!is_counting)
+				{
+					sim->chunks[c].sums = sim->sums + (is_own ? used : room * run);
+				}
+				used += is_own ? sim->chunks[c].sphere_count : 0;
+			}
+		}
+		if (is_counting && used > sim->sum_capacity)
+		{
+			sand_free(sim->sums);
+			sim->sum_capacity = used + used / 8;
+			sim->sums = sand_alloc((size_t)sim->sum_capacity, sizeof(SandSum));
+			if (sim->sums == NULL)
+			{
+				sim->sum_capacity = 0;
+				return sand_fail_memory(err, (size_t)used * sizeof(SandSum), "the sums of forces");
+			}
+		}
+	}
+	return SAND_OK;
+}
+
+static void sweep_task(void *context, int run)
 {
 	SandSim *sim = context;
-	sim->kernel->finish(&sim->work, sim->chunks, chunk_index);
+	int first = run_start(sim, run), end = run_start(sim, run + 1);
+	for (int c = first; c < end; ++c)
+	{
+		SandChunk *chunk = &sim->chunks[c];
+		double begin = sand_ticks();
+		sim->kernel->forces(&sim->work, chunk);
+		chunk->force_seconds += sand_ticks() - begin;
+		chunk->is_moved = 0;
+		if (!is_waiting(chunk, first))
+		{
+			move_chunk(sim, c);
+		}
+	}
+}
+
+static void rest_task(void *context, int chunk_index)
+{
+	SandSim *sim = context;
+	if (!sim->chunks[chunk_index].is_moved)
+	{
+		move_chunk(sim, chunk_index);
+	}
+}
+
+// Forces at the present places, then the next move; or, closing, only the kick that is owed.
+static void sweep(SandSim *sim, bool is_closing)
+{
+	int threads = sand_pool_thread_count(sim->pool);
+	sim->is_closing = is_closing;
+	sand_pool_run(sim->pool, sweep_task, sim, sim->run_count);
+	sand_pool_run(sim->pool, rest_task, sim, sim->chunk_count);
+	double force = 0, move = 0;
+	for (int c = 0; c < sim->chunk_count; ++c)
+	{
+		force += sim->chunks[c].force_seconds;
+		move += sim->chunks[c].move_seconds;
+		sim->chunks[c].force_seconds = sim->chunks[c].move_seconds = 0;
+	}
+	sim->force_seconds += force / threads;
+	sim->drift_seconds += move / threads;
 }
 
 static void gather_task(void *context, int chunk_index)
@@ -552,6 +655,7 @@ static SandStatus build_list(SandSim *sim, bool is_sorting, SandError *err)
 		choose_margins(sim);
 		status = sand_list_build(sim->list, sim->kernel, &sim->work, sim->chunks, sim->chunk_count, sim->sphere_base,
 		                         sim->sorter, sim->pool, err);
+		status = status != SAND_OK ? status : plan_runs(sim, err);
 		if (status != SAND_OK)
 		{
 			// Half a list is none: the grains and the saved springs are whole, the next list starts from them.
@@ -723,19 +827,30 @@ static SandStatus check_overlaps(SandSim *sim, SandError *err)
 	{
 		return status;
 	}
-	int64_t count = sand_sim_contacts(sim, NULL, 0);
-	SandContact *contacts = sand_alloc((size_t)count, sizeof(SandContact));
-	if (contacts == NULL)
-	{
-		return sand_fail_memory(err, (size_t)count * sizeof(SandContact), "the contacts at the start");
-	}
-	sand_sim_contacts(sim, contacts, count);
+	// A chunk's contacts at a time: those of a large scene would need as much memory as the scene.
 	float limit = 0.5f * sim->scene->radius_min;
-	const SandContact *worst = NULL;
-	for (int64_t i = 0; i < count; ++i)
+	SandContact deepest = {.overlap = limit}, *contacts = NULL;
+	int64_t capacity = 0;
+	for (int c = 0; c < sim->chunk_count; ++c)
 	{
-		worst = contacts[i].overlap > (worst != NULL ? worst->overlap : limit) ? &contacts[i] : worst;
+		int64_t count = sim->kernel->contacts(&sim->work, &sim->chunks[c], NULL, 0);
+		if (count > capacity)
+		{
+			sand_free(contacts);
+			capacity = count + count / 4;
+			contacts = sand_alloc((size_t)capacity, sizeof(SandContact));
+			if (contacts == NULL)
+			{
+				return sand_fail_memory(err, (size_t)capacity * sizeof(SandContact), "the contacts at the start");
+			}
+		}
+		sim->kernel->contacts(&sim->work, &sim->chunks[c], contacts, count);
+		for (int64_t i = 0; i < count; ++i)
+		{
+			deepest = contacts[i].overlap > deepest.overlap ? contacts[i] : deepest;
+		}
 	}
+	const SandContact *worst = deepest.overlap > limit ? &deepest : NULL;
 	if (worst != NULL && worst->other >= 0)
 	{
 		status = sand_fail(
@@ -818,6 +933,7 @@ void sand_sim_destroy(SandSim *sim)
 	sand_free(sim->grains);
 	sand_free(sim->grains_spare);
 	sand_sorter_destroy(sim->sorter);
+	sand_free(sim->sums);
 	sand_free(sim->spheres);
 	sand_free(sim->sphere_base);
 	sand_free(sim->waiting);
@@ -936,6 +1052,7 @@ static SandStatus take_euler_step(SandSim *sim, SandError *err)
 		sand_scheme_combine(&state, &rates, 1, 1, &whole, sim->work.step, &state);
 		sand_scheme_write(&state, &sim->grains[i]);
 	}
+	sim->work.last_step = sim->work.step;
 	SandStatus status = check_speeds(sim, err);
 	return status != SAND_OK ? status : evaluate(sim, err);
 }
@@ -1010,26 +1127,17 @@ static SandStatus take_scheme_step(SandSim *sim, SandError *err)
 
 static SandStatus take_step(SandSim *sim, SandError *err)
 {
-	double begin = sand_ticks();
 	sim->work.sleep_steps = (int)fmin(ceil(sim->scene->sleep_seconds / sim->work.step), 1e9);
-	sand_pool_run(sim->pool, move_task, sim, sim->chunk_count);
-	sim->work.kick_owed = 0.5 * sim->work.step;
-	sim->drift_seconds += sand_ticks() - begin;
+	sweep(sim, false);
+	sim->work.last_step = sim->work.step;
 	SandStatus status = report_bad_grain(sim, err);
 	if (status == SAND_OK && (needs_list(sim) || (sim->waiting_count > 0 && sim->next_birth <= sim->time)))
 	{
 		status = build_list(sim, sim->list_count % SORT_LISTS == 0, err);
 	}
-	if (status != SAND_OK)
-	{
-		sim->is_failed = true;
-		return status;
-	}
-	begin = sand_ticks();
-	sand_pool_run(sim->pool, force_task, sim, sim->chunk_count);
-	sim->force_seconds += sand_ticks() - begin;
-	++sim->step_count;
-	return SAND_OK;
+	sim->is_failed = status != SAND_OK;
+	sim->step_count += status == SAND_OK;
+	return status;
 }
 
 static SandStatus take_steps(SandSim *sim, double seconds, SandCancel *cancel, SandError *err)
@@ -1085,19 +1193,19 @@ SandStatus sand_sim_advance(SandSim *sim, double seconds, SandCancel *cancel, Sa
 	{
 		return status;
 	}
-	sim->work.step = sim->work.kick_owed = 0;
+	sim->work.step = sim->work.last_step = 0;
 	sim->trial_step = 0;
-	sand_pool_run(sim->pool, force_task, sim, sim->chunk_count);
 	if (sim->scheme == SAND_SCHEME_LEAPFROG)
 	{
 		status = take_steps(sim, seconds, cancel, err);
 		// Velocities catch up with the positions, also when the call ends early.
-		if ((status == SAND_OK || status == SAND_CANCELLED) && sim->work.kick_owed > 0)
+		if ((status == SAND_OK || status == SAND_CANCELLED) && sim->work.last_step > 0)
 		{
-			sand_pool_run(sim->pool, finish_task, sim, sim->chunk_count);
+			sweep(sim, true);
 		}
 		return status;
 	}
+	sand_pool_run(sim->pool, force_task, sim, sim->chunk_count);
 	sand_pool_run(sim->pool, gather_task, sim, sim->chunk_count);
 	return take_steps(sim, seconds, cancel, err);
 }
