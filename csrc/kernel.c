@@ -659,13 +659,6 @@ INLINE bool find_touch(const SandObstacle *obstacle, int slot, const double p[3]
 	return found >= 0;
 }
 
-INLINE const SandLaw *obstacle_law(const SandWork *work, SandPair pair)
-{
-	int32_t material = work->grains[work->spheres[pair.a].grain].material;
-	int32_t other = work->obstacles[pair.b / SAND_SLOT_COUNT].material;
-	return &work->laws[work->law_of[material * work->material_count + other]];
-}
-
 // Adds obstacle pair i to the eight; false when the two do not touch.
 INLINE bool take_touch(const SandWork *work, const SandChunk *chunk, int i, Touching *t)
 {
@@ -757,7 +750,7 @@ static void obstacle_forces(const SandWork *work, SandChunk *chunk)
 	Touching t = {.law = NULL};
 	for (int i = 0; i < chunk->obstacle_pair_count; ++i)
 	{
-		const SandLaw *law = obstacle_law(work, chunk->obstacle_pairs[i]);
+		const SandLaw *law = &work->laws[chunk->obstacle_laws[i]];
 		if (t.count == 8 || (t.count > 0 && law != t.law))
 		{
 			add_touching(work, chunk, &t);
@@ -842,7 +835,7 @@ static int64_t contacts(const SandWork *work, const SandChunk *chunk, SandContac
 	}
 	for (int i = 0; i < chunk->obstacle_pair_count; ++i)
 	{
-		Touching t = {.law = obstacle_law(work, chunk->obstacle_pairs[i])};
+		Touching t = {.law = &work->laws[chunk->obstacle_laws[i]]};
 		bool is_hit = take_touch(work, chunk, i, &t);
 		if (is_hit && count < capacity)
 		{

@@ -157,7 +157,8 @@ typedef struct SandChunk
 	int32_t inflow_count, inflow_capacity;
 	SandPair *obstacle_pairs; // a = sphere, b = SAND_SLOT_COUNT * obstacle + slot
 	SandHistory *obstacle_history;
-	int32_t obstacle_pair_count, obstacle_pair_capacity;
+	int32_t *obstacle_laws; // one per pair: to ask the grain for its material would wait for main memory
+	int32_t obstacle_pair_count, obstacle_pair_capacity, obstacle_law_capacity;
 	SandPair *watch_pairs; // a = sleeping sphere, b = awake one
 	int32_t watch_count, watch_capacity;
 	int64_t contact_count; // touching pairs that are this chunk's

@@ -162,6 +162,7 @@ void sand_list_chunk_free(SandChunk *chunk)
 	sand_free(chunk->history);
 	sand_free(chunk->obstacle_pairs);
 	sand_free(chunk->obstacle_history);
+	sand_free(chunk->obstacle_laws);
 	sand_free(chunk->watch_pairs);
 	sand_free(chunk->sections);
 	sand_free(chunk->ghost_sums);
@@ -174,6 +175,8 @@ void sand_list_chunk_free(SandChunk *chunk)
 	chunk->ghost_sum_capacity = chunk->outer_capacity = chunk->ghost_capacity = chunk->inflow_capacity = 0;
 	chunk->pairs = chunk->obstacle_pairs = chunk->watch_pairs = NULL;
 	chunk->history = chunk->obstacle_history = NULL;
+	chunk->obstacle_laws = NULL;
+	chunk->obstacle_law_capacity = 0;
 	chunk->sections = NULL;
 	chunk->pair_capacity = chunk->obstacle_pair_capacity = chunk->watch_capacity = 0;
 }
@@ -1016,6 +1019,25 @@ static bool connect_chunks(SandChunk *chunks, int chunk_count)
 	return true;
 }
 
+static bool find_obstacle_laws(Builder *b)
+{
+	SandChunk *chunk = b->chunk;
+	const SandWork *work = b->work;
+	if (!make_room((void **)&chunk->obstacle_laws, chunk->obstacle_pair_count, sizeof(int32_t),
+	               &chunk->obstacle_law_capacity))
+	{
+		return false;
+	}
+	for (int32_t i = 0; i < chunk->obstacle_pair_count; ++i)
+	{
+		SandPair pair = chunk->obstacle_pairs[i];
+		int32_t material = work->grains[work->spheres[pair.a].grain].material;
+		int32_t other = work->obstacles[pair.b / SAND_SLOT_COUNT].material;
+		chunk->obstacle_laws[i] = work->law_of[material * work->material_count + other];
+	}
+	return true;
+}
+
 static bool restore_history(Builder *b)
 {
 	SandChunk *chunk = b->chunk;
@@ -1065,7 +1087,8 @@ static bool build_chunk(Builder *b)
 			}
 		}
 	}
-	return sort_sections(b) && find_ghosts(b) && (!b->list->desc.has_history || restore_history(b));
+	return sort_sections(b) && find_ghosts(b) && find_obstacle_laws(b) &&
+	       (!b->list->desc.has_history || restore_history(b));
 }
 
 typedef struct BuildContext
