@@ -928,11 +928,10 @@ static void gather(const SandWork *work, SandChunk *chunks, int index)
 	take_inflows(chunks, index);
 	for (int i = chunk->first_grain; i < chunk->first_grain + chunk->grain_count; ++i)
 	{
-		SandGrain *grain = &work->grains[i];
 		d4 force, torque;
-		grain_forces(work, chunk, grain, &force, &torque);
-		store_d4(grain->force, force);
-		store_d4(grain->torque, torque);
+		grain_forces(work, chunk, &work->grains[i], &force, &torque);
+		store_d4(work->loads[i].force, force);
+		store_d4(work->loads[i].torque, torque);
 	}
 }
 

@@ -41,8 +41,6 @@ typedef struct SandGrain
 	double orientation[4]; // w x y z, principal axes to world
 	double velocity[4];    // m/s
 	double momentum[4];    // angular, kg m^2/s, world axes: constant in free flight whatever the shape
-	double force[4];       // N, contacts only; written by the kernel's gather alone
-	double torque[4];      // N m, about the centre of mass; as force
 	int32_t x[4];          // position, fixed-point; only of grains with several spheres
 	int32_t id;
 	int32_t shape;
@@ -55,7 +53,14 @@ typedef struct SandGrain
 	double inverse_mass;    // 1/kg
 	double inverse_inertia; // 1/(kg m^2); 0 when the principal moments differ
 } SandGrain;
-_Static_assert(sizeof(SandGrain) == 256, "grains are whole vectors");
+_Static_assert(sizeof(SandGrain) == 192, "a grain is three cache lines");
+
+// Contact force on a grain, for the time schemes that need it apart.
+typedef struct SandLoad
+{
+	double force[4];  // N
+	double torque[4]; // N m, about the centre of mass
+} SandLoad;
 
 // Sum of contact forces on a sphere: N, and the torque about its centre in N units.
 typedef struct SandSum
@@ -104,6 +109,7 @@ typedef struct SandWork
 	float margin_slow, margin_fast; // units: how far a sphere may move before its list is stale
 	const SandShape *shapes;
 	SandGrain *grains;
+	SandLoad *loads; // one per grain; NULL when nobody gathers
 	SandSphere *spheres;
 	const SandLaw *laws; // one per unordered pair of materials
 	int law_count;
@@ -193,7 +199,7 @@ typedef struct SandKernel
 	void (*move)(const SandWork *work, SandChunk *chunks, int index);
 	/// The first part of move, to the owed half kick and sleep: velocities at the time of the positions.
 	void (*finish)(const SandWork *work, SandChunk *chunks, int index);
-	/// Only the sums, into force and torque of the grains.
+	/// Only the sums, into the loads of the grains.
 	void (*gather)(const SandWork *work, SandChunk *chunks, int index);
 	/// Which of the near spheres come after sphere `after` and are nearer to x than sqrt(limit): their numbers, in
 	/// order. Reads up to seven past the end, whose sphere must be -1.

@@ -39,9 +39,10 @@ struct SandList
 	int level_count;               // all of them
 	int size_count;                // classes of size
 	SandCell *entries;
-	Spring *springs;
-	atomic_int *spring_start; // per lasting sphere id, + 1
-	int64_t spring_capacity;
+	Spring *springs, *springs_spare;
+	atomic_int *spring_start, *spring_start_spare; // per lasting sphere id, + 1
+	int64_t spring_capacity, spare_capacity;
+	uint8_t *is_rested; // per lasting sphere id: asleep, or a wall, in the last list
 };
 
 static int level_of(const SandList *list, float radius, bool is_fast)
@@ -131,7 +132,10 @@ SandStatus sand_list_create(const SandListDesc *desc, SandList **list_out, SandE
 	}
 	list->entries = sand_alloc(total + 8, sizeof(SandCell)); // the kernel reads in eights
 	list->spring_start = sand_alloc(desc->has_history ? total + 1 : 1, sizeof(atomic_int));
-	if (list->entries == NULL || list->spring_start == NULL)
+	list->spring_start_spare = sand_alloc(desc->has_history ? total + 1 : 1, sizeof(atomic_int));
+	list->is_rested = sand_alloc(desc->has_history ? total : 1, sizeof(uint8_t));
+	if (list->entries == NULL || list->spring_start == NULL || list->spring_start_spare == NULL ||
+	    list->is_rested == NULL)
 	{
 		sand_list_destroy(list);
 		return sand_fail_memory(err, total * sizeof(SandCell), "the neighbour list");
@@ -152,7 +156,10 @@ void sand_list_destroy(SandList *list)
 	}
 	sand_free(list->entries);
 	sand_free(list->springs);
+	sand_free(list->springs_spare);
 	sand_free(list->spring_start);
+	sand_free(list->spring_start_spare);
+	sand_free(list->is_rested);
 	sand_free(list);
 }
 
@@ -206,25 +213,53 @@ typedef struct SaveContext
 	bool is_counting;
 } SaveContext;
 
-// Tasks of several chunks meet at the counter of one sphere: the springs of a sphere come in any order, and nothing
-// may depend on it.
-static void save_spring(const SaveContext *context, SandPair pair, bool is_obstacle, const SandHistory *history)
+static int32_t first_spring(const SandList *list, int32_t low)
+{
+	return atomic_load_explicit(&list->spring_start[low], memory_order_relaxed);
+}
+
+// Counts a spring, or gives it its place. Tasks of several chunks meet at the counter of one sphere: the springs of a
+// sphere come in any order, and nothing may depend on it.
+static void put_spring(const SaveContext *context, int32_t low, int32_t high, const float stretch[3], float sign)
 {
 	SandList *list = context->list;
-	int32_t a = lasting_id(list, context->work, context->sphere_base, pair.a);
-	int32_t b = is_obstacle ? -1 - pair.b : lasting_id(list, context->work, context->sphere_base, pair.b);
-	bool is_swapped = !is_obstacle && b < a;
-	int32_t low = is_swapped ? b : a, high = is_swapped ? a : b;
 	if (context->is_counting)
 	{
-		atomic_fetch_add_explicit(&list->spring_start[low + 1], 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&list->spring_start_spare[low + 1], 1, memory_order_relaxed);
 		return;
 	}
-	Spring *spring = &list->springs[atomic_fetch_add_explicit(&list->spring_start[low], 1, memory_order_relaxed)];
+	int32_t place = atomic_fetch_add_explicit(&list->spring_start_spare[low], 1, memory_order_relaxed);
+	Spring *spring = &list->springs_spare[place];
 	spring->other = high;
 	for (int k = 0; k < 3; ++k)
 	{
-		spring->stretch[k] = is_swapped ? -history->stretch[k] : history->stretch[k];
+		spring->stretch[k] = sign * stretch[k];
+	}
+}
+
+static void save_spring(const SaveContext *context, SandPair pair, bool is_obstacle, const SandHistory *history)
+{
+	int32_t a = lasting_id(context->list, context->work, context->sphere_base, pair.a);
+	int32_t b = is_obstacle ? -1 - pair.b : lasting_id(context->list, context->work, context->sphere_base, pair.b);
+	bool is_swapped = !is_obstacle && b < a;
+	put_spring(context, is_swapped ? b : a, is_swapped ? a : b, history->stretch, is_swapped ? -1.0f : 1.0f);
+}
+
+// Two that slept through the last list had no pair in it: their spring is as it was.
+static void keep_springs(const SaveContext *context)
+{
+	const SandList *list = context->list;
+	int32_t total = list->desc.sphere_count + list->desc.wall_count;
+	for (int32_t low = 0; low < total; ++low)
+	{
+		for (int32_t i = first_spring(list, low), end = first_spring(list, low + 1); i < end; ++i)
+		{
+			int32_t other = list->springs[i].other;
+			if (list->is_rested[low] && (other < 0 || list->is_rested[other]))
+			{
+				put_spring(context, low, other, list->springs[i].stretch, 1.0f);
+			}
+		}
 	}
 }
 
@@ -257,37 +292,42 @@ SandStatus sand_list_save_history(SandList *list, const SandWork *work, const Sa
 	}
 	size_t total = (size_t)list->desc.sphere_count + (size_t)list->desc.wall_count;
 	SaveContext context = {list, work, chunks, sphere_base, true};
-	memset(list->spring_start, 0, (total + 1) * sizeof(atomic_int));
+	memset(list->spring_start_spare, 0, (total + 1) * sizeof(atomic_int));
 	sand_pool_run(pool, save_task, &context, chunk_count);
+	keep_springs(&context);
 	int32_t count = 0;
 	for (size_t i = 0; i <= total; ++i)
 	{
-		count += atomic_load_explicit(&list->spring_start[i], memory_order_relaxed);
-		atomic_store_explicit(&list->spring_start[i], count, memory_order_relaxed);
+		count += atomic_load_explicit(&list->spring_start_spare[i], memory_order_relaxed);
+		atomic_store_explicit(&list->spring_start_spare[i], count, memory_order_relaxed);
 	}
-	if (count > list->spring_capacity)
+	if (count > list->spare_capacity)
 	{
-		sand_free(list->springs);
-		list->spring_capacity = count + count / 2;
-		list->springs = sand_alloc((size_t)list->spring_capacity, sizeof(Spring));
-		if (list->springs == NULL)
+		sand_free(list->springs_spare);
+		list->spare_capacity = count + count / 2;
+		list->springs_spare = sand_alloc((size_t)list->spare_capacity, sizeof(Spring));
+		if (list->springs_spare == NULL)
 		{
-			list->spring_capacity = 0;
-			memset(list->spring_start, 0, (total + 1) * sizeof(atomic_int));
+			list->spare_capacity = 0;
 			return sand_fail_memory(err, (size_t)count * sizeof(Spring), "the friction springs");
 		}
 	}
 	context.is_counting = false;
 	sand_pool_run(pool, save_task, &context, chunk_count);
+	keep_springs(&context);
 	// Saving moved every start to its end: shift back.
-	memmove(list->spring_start + 1, list->spring_start, total * sizeof(atomic_int));
-	atomic_store_explicit(&list->spring_start[0], 0, memory_order_relaxed);
+	memmove(list->spring_start_spare + 1, list->spring_start_spare, total * sizeof(atomic_int));
+	atomic_store_explicit(&list->spring_start_spare[0], 0, memory_order_relaxed);
+	Spring *springs = list->springs;
+	atomic_int *starts = list->spring_start;
+	int64_t capacity = list->spring_capacity;
+	list->springs = list->springs_spare;
+	list->spring_start = list->spring_start_spare;
+	list->spring_capacity = list->spare_capacity;
+	list->springs_spare = springs;
+	list->spring_start_spare = starts;
+	list->spare_capacity = capacity;
 	return SAND_OK;
-}
-
-static int32_t first_spring(const SandList *list, int32_t low)
-{
-	return atomic_load_explicit(&list->spring_start[low], memory_order_relaxed);
 }
 
 static SandHistory find_spring(const SandList *list, int32_t a, int32_t b)
@@ -1038,9 +1078,21 @@ static bool find_obstacle_laws(Builder *b)
 	return true;
 }
 
+// Who rests through this list: its springs wait where they are saved.
+static void note_rested(const Builder *b)
+{
+	const SandChunk *chunk = b->chunk;
+	for (int32_t i = chunk->first_sphere; i < chunk->first_sphere + chunk->sphere_count; ++i)
+	{
+		b->list->is_rested[lasting_id(b->list, b->work, b->sphere_base, i)] =
+		    is_still(b->work, b->work->spheres[i].grain);
+	}
+}
+
 static bool restore_history(Builder *b)
 {
 	SandChunk *chunk = b->chunk;
+	note_rested(b);
 	sand_free(chunk->history);
 	sand_free(chunk->obstacle_history);
 	chunk->history = sand_alloc((size_t)chunk->pair_count + 8, sizeof(SandHistory));
@@ -1119,6 +1171,10 @@ SandStatus sand_list_build(SandList *list, const SandKernel *kernel, const SandW
                            SandError *err)
 {
 	fill_cells(list, work, sorter, pool);
+	if (list->desc.has_history)
+	{
+		memset(list->is_rested + list->desc.sphere_count, 1, (size_t)list->desc.wall_count);
+	}
 	BuildContext context = {list, kernel, work, chunks, sphere_base};
 	sand_pool_run(pool, build_task, &context, chunk_count);
 	for (int c = 0; c < chunk_count; ++c)

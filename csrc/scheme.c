@@ -32,7 +32,7 @@ static void spin_of(const SandWork *work, const SandGrain *grain, double spin[3]
 	}
 }
 
-SandSchemeState sand_scheme_rates(const SandWork *work, const SandGrain *grain)
+SandSchemeState sand_scheme_rates(const SandWork *work, const SandGrain *grain, const SandLoad *load)
 {
 	SandSchemeState r;
 	const double *q = grain->orientation;
@@ -41,8 +41,8 @@ SandSchemeState sand_scheme_rates(const SandWork *work, const SandGrain *grain)
 	for (int k = 0; k < 3; ++k)
 	{
 		r.position[k] = grain->velocity[k];
-		r.velocity[k] = grain->force[k] * grain->inverse_mass + work->gravity[k];
-		r.momentum[k] = grain->torque[k];
+		r.velocity[k] = load->force[k] * grain->inverse_mass + work->gravity[k];
+		r.momentum[k] = load->torque[k];
 	}
 	// dq/dt = 1/2 (0, w) q
 	r.orientation[0] = 0.5 * (-s[0] * q[1] - s[1] * q[2] - s[2] * q[3]);

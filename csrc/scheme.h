@@ -21,7 +21,7 @@ typedef struct SandSchemeState
 } SandSchemeState;
 
 /// Rates of change of a grain: velocity, turning, acceleration by contacts and gravity, torque.
-SandSchemeState sand_scheme_rates(const SandWork *work, const SandGrain *grain);
+SandSchemeState sand_scheme_rates(const SandWork *work, const SandGrain *grain, const SandLoad *load);
 
 SandSchemeState sand_scheme_read(const SandGrain *grain);
 /// Makes the orientation unit.

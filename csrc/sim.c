@@ -814,7 +814,8 @@ static SandStatus set_scheme(SandSim *sim, const SandSimDesc *desc, SandError *e
 		    (int)desc->scheme, desc->scheme == SAND_SCHEME_RKF45 ? " or history friction" : "");
 	}
 	sim->trial = sand_alloc((size_t)sim->grain_count * (SAND_RKF45_STAGES + 1), sizeof(SandSchemeState));
-	return sim->trial != NULL
+	sim->work.loads = sand_alloc((size_t)sim->grain_count, sizeof(SandLoad));
+	return sim->trial != NULL && sim->work.loads != NULL
 	           ? SAND_OK
 	           : sand_fail_memory(err, (size_t)sim->grain_count * 7 * sizeof(SandSchemeState), "the trial states");
 }
@@ -938,6 +939,7 @@ void sand_sim_destroy(SandSim *sim)
 	sand_free(sim->sphere_base);
 	sand_free(sim->waiting);
 	sand_free(sim->trial);
+	sand_free(sim->work.loads);
 	sand_free(sim->chunks);
 	sand_free(sim);
 }
@@ -1048,7 +1050,7 @@ static SandStatus take_euler_step(SandSim *sim, SandError *err)
 	for (int i = 0; i < sim->grain_count; ++i)
 	{
 		SandSchemeState state = sand_scheme_read(&sim->grains[i]),
-		                rates = sand_scheme_rates(&sim->work, &sim->grains[i]);
+		                rates = sand_scheme_rates(&sim->work, &sim->grains[i], &sim->work.loads[i]);
 		sand_scheme_combine(&state, &rates, 1, 1, &whole, sim->work.step, &state);
 		sand_scheme_write(&state, &sim->grains[i]);
 	}
@@ -1087,7 +1089,7 @@ static SandStatus take_rkf45_step(SandSim *sim, SandError *err)
 			}
 			for (size_t i = 0; i < n; ++i)
 			{
-				rates[(size_t)stage * n + i] = sand_scheme_rates(&sim->work, &sim->grains[i]);
+				rates[(size_t)stage * n + i] = sand_scheme_rates(&sim->work, &sim->grains[i], &sim->work.loads[i]);
 			}
 		}
 		for (size_t i = 0; i < n; ++i)
@@ -1457,8 +1459,7 @@ uint64_t sand_sim_hash(const SandSim *sim)
 	{
 		const SandGrain *grain = &sim->grains[i];
 		int32_t state[2] = {grain->flags & ~SAND_GRAIN_FAST, grain->quiet_steps};
-		hash +=
-		    sand_hash64(state, sizeof(state), sand_hash64(grain, offsetof(SandGrain, force), (uint64_t)grain->id + 1));
+		hash += sand_hash64(state, sizeof(state), sand_hash64(grain, offsetof(SandGrain, x), (uint64_t)grain->id + 1));
 	}
 	return hash;
 }

@@ -631,6 +631,40 @@ static void settled_bed_falls_asleep_and_wakes_when_hit(void)
 	stop(run);
 }
 
+static int64_t saved_springs(const Run run)
+{
+	void *bytes = NULL;
+	size_t byte_count = 0;
+	SandError err = {0};
+	int64_t count = 0;
+	CHECK_STATUS(sand_sim_save(run.sim, &bytes, &byte_count, &err), SAND_OK, &err);
+	memcpy(&count, (char *)bytes + 24, sizeof(count));
+	sand_free(bytes);
+	return count;
+}
+
+// The springs of a sleeping bed carry its weight along the slopes between grains: it must wake with them.
+static void springs_outlast_sleep(void)
+{
+	static Cloud cloud;
+	make_bed(&cloud, &tank);
+	cloud.material.shear = SAND_SHEAR_HISTORY;
+	Run run = start(&cloud.desc, 2, 0);
+	for (int i = 0; i < 80 && sand_sim_info(run.sim).asleep_count < CLOUD_COUNT; ++i)
+	{
+		advance(run, 0.05);
+	}
+	CHECK_INT(sand_sim_info(run.sim).asleep_count, CLOUD_COUNT);
+	int64_t before = saved_springs(run);
+	CHECK(before > CLOUD_COUNT);
+	for (int i = 0; i < 3; ++i)
+	{
+		advance(run, 0.05);
+		CHECK_INT(saved_springs(run), before);
+	}
+	stop(run);
+}
+
 static void loaded_checkpoint_goes_on_to_the_bit(void)
 {
 	static Cloud cloud;
@@ -1038,6 +1072,7 @@ void test_sim(void)
 	RUN(contact_records_add_up_to_the_motion);
 	RUN(closed_dissipative_box_never_gains_energy);
 	RUN(settled_bed_falls_asleep_and_wakes_when_hit);
+	RUN(springs_outlast_sleep);
 	RUN(loaded_checkpoint_goes_on_to_the_bit);
 	RUN(every_saved_field_matters);
 	RUN(damaged_checkpoints_are_refused_and_change_nothing);
