@@ -260,7 +260,7 @@ class Bake:
                 f"{left_out} of {left_out + len(positions)} grains were left out because they touch a collider or other sand"
             )
 
-        # Shear with a history: the viscous kind lets a heap creep, this one stands still, and costs the same.
+        # Shear with a history: the viscous kind lets a heap creep, this one stands still, and costs little more.
         material = {
             "density": job.density,
             "restitution": job.restitution,

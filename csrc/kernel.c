@@ -36,6 +36,20 @@ INLINE i4 load_i4(const int32_t *from)
 	return v;
 }
 
+INLINE f8 load_f8(const float *from)
+{
+	f8 v;
+	memcpy(&v, from, sizeof(v));
+	return v;
+}
+
+INLINE i8 load_i8(const int32_t *from)
+{
+	i8 v;
+	memcpy(&v, from, sizeof(v));
+	return v;
+}
+
 INLINE d4 load_d4(const double *from)
 {
 	d4 v;
@@ -207,13 +221,6 @@ INLINE void difference_columns(const SandSphere *spheres, const SandPair pairs[8
 	{
 		d[k] = __builtin_convertvector((i8)d[k], f8);
 	}
-}
-
-INLINE i8 load_i8(const int32_t *from)
-{
-	i8 v;
-	memcpy(&v, from, sizeof(v));
-	return v;
 }
 
 static int find_near(const SandNear *near, const int32_t x[3], int32_t after, float limit, int32_t *numbers_out)
@@ -626,24 +633,13 @@ typedef struct Touching
 	float stretch[3][8];                  // m
 } Touching;
 
-INLINE f8 load_f8(const float *from)
-{
-	f8 v;
-	memcpy(&v, from, sizeof(v));
-	return v;
-}
-
 // The obstacle pair's touch at its own slot. A smooth plane, by far the most common, is found here and now.
 INLINE bool find_touch(const SandObstacle *obstacle, int slot, const double p[3], double reach, SandTouch *touch)
 {
 	if (obstacle->kind == SAND_OBSTACLE_PLANE && obstacle->roughness == 0)
 	{
-		touch->distance = 0;
-		for (int k = 0; k < 3; ++k)
-		{
-			touch->normal[k] = obstacle->unit_axis[k];
-			touch->distance += (p[k] - (double)obstacle->point[k]) * obstacle->unit_axis[k];
-		}
+		touch->distance = sand_plane_height(obstacle, p);
+		memcpy(touch->normal, obstacle->unit_axis, sizeof(touch->normal));
 		return touch->distance < reach;
 	}
 	SandTouch touches[SAND_TOUCH_LIMIT];
@@ -1041,15 +1037,24 @@ INLINE d4 spin_of(const SandWork *work, const SandGrain *grain, d4 q, d4 momentu
 	return spin;
 }
 
-// q turned by a constant spin for dt. Series of the half angle a to a^6: below 1e-10 for a quarter radian a step;
-// faster spins are split. No library sine, so that every machine gives the same bits.
+// sin(a) / a and cos(a) of the square of a, to a^6: below 1e-10 for the half angle of a quarter radian a step. No
+// library sine, so that every machine gives the same bits.
+INLINE d4 sine_ratio(d4 square)
+{
+	return 1 - square * (1.0 / 6) * (1 - square * (1.0 / 20) * (1 - square * (1.0 / 42)));
+}
+
+INLINE d4 cosine(d4 square)
+{
+	return 1 - square * 0.5 * (1 - square * (1.0 / 12) * (1 - square * (1.0 / 30)));
+}
+
+// q turned by a constant spin for dt, by a quarter radian at most; faster spins are split.
 INLINE d4 turn(d4 q, d4 spin, double dt)
 {
 	d4 half = spin * (0.5 * dt);
-	double square = dot(half, half);
-	double s = 1 - square * (1.0 / 6) * (1 - square * (1.0 / 20) * (1 - square * (1.0 / 42)));
-	double c = 1 - square * 0.5 * (1 - square * (1.0 / 12) * (1 - square * (1.0 / 30)));
-	half *= s;
+	d4 square = splat_d4(dot(half, half)), c = cosine(square);
+	half *= sine_ratio(square);
 	d4 x = __builtin_shufflevector(half, half, 0, 0, 0, 0), y = __builtin_shufflevector(half, half, 1, 1, 1, 1);
 	d4 z = __builtin_shufflevector(half, half, 2, 2, 2, 2);
 	d4 qx = __builtin_shufflevector(q, q, 1, 0, 3, 2), qy = __builtin_shufflevector(q, q, 2, 3, 0, 1);
@@ -1193,36 +1198,6 @@ static void stop_grain(SandGrain *grain, int32_t flag)
 	memset(grain->momentum, 0, sizeof(grain->momentum));
 }
 
-static void finish(const SandWork *work, SandChunk *chunks, int index)
-{
-	SandChunk *chunk = &chunks[index];
-	if (chunk->awake_count == 0)
-	{
-		return;
-	}
-	d4 gravity = {work->gravity[0], work->gravity[1], work->gravity[2], 0};
-	take_inflows(chunks, index);
-	for (int i = chunk->first_grain; i < chunk->first_grain + chunk->grain_count; ++i)
-	{
-		SandGrain *grain = &work->grains[i];
-		if (grain->flags & SAND_GRAIN_STILL)
-		{
-			continue;
-		}
-		d4 force, torque;
-		grain_forces(work, chunk, grain, &force, &torque);
-		d4 velocity = kicked(work, grain, load_d4(grain->velocity), force, gravity, 0.5 * work->last_step);
-		d4 momentum = load_d4(grain->momentum) + splat_d4(0.5 * work->last_step) * torque;
-		store_d4(grain->velocity, velocity);
-		store_d4(grain->momentum, momentum);
-		if (work->sleep_speed > 0 && falls_asleep(work, grain, velocity, momentum, force))
-		{
-			stop_grain(grain, SAND_GRAIN_ASLEEP);
-			--chunk->awake_count;
-		}
-	}
-}
-
 // Rows to columns and back.
 INLINE void transpose_d4(d4 v[4])
 {
@@ -1246,9 +1221,7 @@ INLINE void turn_four(d4 q[4], const d4 spins[4], double dt)
 	transpose_d4(r);
 	transpose_d4(h);
 	d4 square = h[0] * h[0] + h[1] * h[1] + h[2] * h[2];
-	d4 s = 1 - square * (1.0 / 6) * (1 - square * (1.0 / 20) * (1 - square * (1.0 / 42)));
-	d4 c = 1 - square * 0.5 * (1 - square * (1.0 / 12) * (1 - square * (1.0 / 30)));
-	d4 x = h[0] * s, y = h[1] * s, z = h[2] * s;
+	d4 s = sine_ratio(square), c = cosine(square), x = h[0] * s, y = h[1] * s, z = h[2] * s;
 	d4 t[4] = {
 	    (r[0] * c - r[1] * x) - (r[2] * y + r[3] * z),
 	    (r[1] * c + r[0] * x) + (r[3] * y - r[2] * z),
@@ -1277,23 +1250,73 @@ typedef struct Motion
 	bool can_sleep;
 } Motion;
 
-// Forces and kicks of one grain; false when it does not move on. The spin is the one to turn with.
-INLINE bool kick_grain(const SandWork *work, SandChunk *chunk, const Motion *m, SandGrain *grain, d4 *velocity_out,
-                       d4 *spin_out)
+INLINE Motion motion_of(const SandWork *work)
+{
+	return (Motion){.gravity = {work->gravity[0], work->gravity[1], work->gravity[2], 0},
+	                .inverse_unit = splat_d4(1 / work->unit),
+	                .origin = {work->origin[0], work->origin[1], work->origin[2], 0},
+	                .domain_min = {work->domain_min[0], work->domain_min[1], work->domain_min[2], 0},
+	                .domain_max = {work->domain_max[0], work->domain_max[1], work->domain_max[2], 0},
+	                .dt = work->step,
+	                .half = 0.5 * work->step,
+	                .owed = 0.5 * work->last_step,
+	                .can_sleep = work->sleep_speed > 0 && work->last_step > 0};
+}
+
+typedef struct Kick
 {
 	d4 force, torque;
-	grain_forces(work, chunk, grain, &force, &torque);
-	d4 velocity = kicked(work, grain, load_d4(grain->velocity), force, m->gravity, m->owed);
-	d4 momentum = load_d4(grain->momentum) + splat_d4(m->owed) * torque;
-	if (m->can_sleep && falls_asleep(work, grain, velocity, momentum, force))
+	d4 velocity, momentum; // after it
+} Kick;
+
+// Forces and the owed half kick of one grain, not yet stored; false when it falls asleep instead.
+INLINE bool owed_kick(const SandWork *work, SandChunk *chunk, const Motion *m, SandGrain *grain, Kick *k)
+{
+	grain_forces(work, chunk, grain, &k->force, &k->torque);
+	k->velocity = kicked(work, grain, load_d4(grain->velocity), k->force, m->gravity, m->owed);
+	k->momentum = load_d4(grain->momentum) + splat_d4(m->owed) * k->torque;
+	if (m->can_sleep && falls_asleep(work, grain, k->velocity, k->momentum, k->force))
 	{
 		stop_grain(grain, SAND_GRAIN_ASLEEP);
-		place_grain(work, grain, m->inverse_unit, m->origin);
 		--chunk->awake_count;
 		return false;
 	}
-	velocity = kicked(work, grain, velocity, force, m->gravity, m->half);
-	momentum += splat_d4(m->half) * torque;
+	return true;
+}
+
+static void finish(const SandWork *work, SandChunk *chunks, int index)
+{
+	SandChunk *chunk = &chunks[index];
+	if (chunk->awake_count == 0)
+	{
+		return;
+	}
+	Motion m = motion_of(work);
+	take_inflows(chunks, index);
+	for (int i = chunk->first_grain; i < chunk->first_grain + chunk->grain_count; ++i)
+	{
+		SandGrain *grain = &work->grains[i];
+		Kick kick;
+		if ((grain->flags & SAND_GRAIN_STILL) == 0 && owed_kick(work, chunk, &m, grain, &kick))
+		{
+			store_d4(grain->velocity, kick.velocity);
+			store_d4(grain->momentum, kick.momentum);
+		}
+	}
+}
+
+// Both kicks of one grain; false when it does not move on. The spin is the one to turn with.
+INLINE bool kick_grain(const SandWork *work, SandChunk *chunk, const Motion *m, SandGrain *grain, d4 *velocity_out,
+                       d4 *spin_out)
+{
+	Kick kick;
+	if (!owed_kick(work, chunk, m, grain, &kick))
+	{
+		place_grain(work, grain, m->inverse_unit, m->origin);
+		return false;
+	}
+	d4 velocity = kicked(work, grain, kick.velocity, kick.force, m->gravity, m->half);
+	d4 momentum = kick.momentum + splat_d4(m->half) * kick.torque;
 	store_d4(grain->velocity, velocity);
 	store_d4(grain->momentum, momentum);
 	d4 q = load_d4(grain->orientation), spin = spin_of(work, grain, q, momentum);
@@ -1346,15 +1369,7 @@ static void move(const SandWork *work, SandChunk *chunks, int index)
 	{
 		return;
 	}
-	Motion m = {.gravity = {work->gravity[0], work->gravity[1], work->gravity[2], 0},
-	            .inverse_unit = splat_d4(1 / work->unit),
-	            .origin = {work->origin[0], work->origin[1], work->origin[2], 0},
-	            .domain_min = {work->domain_min[0], work->domain_min[1], work->domain_min[2], 0},
-	            .domain_max = {work->domain_max[0], work->domain_max[1], work->domain_max[2], 0},
-	            .dt = work->step,
-	            .half = 0.5 * work->step,
-	            .owed = 0.5 * work->last_step,
-	            .can_sleep = work->sleep_speed > 0 && work->last_step > 0};
+	Motion m = motion_of(work);
 	bool needs_list = false;
 	double limit = work->speed_limit * work->speed_limit;
 	d4 fastest = {0};

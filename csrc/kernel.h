@@ -69,13 +69,6 @@ typedef struct SandSum
 	float torque[4];
 } SandSum;
 
-// Entry of a cell table: a copy of the position beside the index, so that the search streams.
-typedef struct SandCell
-{
-	int32_t x[3];
-	int32_t sphere;
-} SandCell;
-
 // Spheres near some place, as rows of numbers.
 typedef struct SandNear
 {
@@ -204,8 +197,8 @@ typedef struct SandKernel
 	/// Which of the near spheres come after sphere `after` and are nearer to x than sqrt(limit): their numbers, in
 	/// order. Reads up to seven past the end, whose sphere must be -1.
 	int (*near)(const SandNear *near, const int32_t x[3], int32_t after, float limit, int32_t *numbers_out);
-	/// Contacts of the chunk's pairs, with their forces now, springs
-	/// unchanged. Writes at most capacity, returns how many there are. Slow: one at a time.
+	/// Contacts of the chunk's pairs, with their forces now, springs unchanged. Writes at most capacity, returns how
+	/// many there are. Slow: one at a time.
 	int64_t (*contacts)(const SandWork *work, const SandChunk *chunk, SandContact *out, int64_t capacity);
 	/// Places the spheres of every grain of the chunk without moving it. is_listing: and marks them as listed; else
 	/// asks for a new list when one is far from where it was listed.

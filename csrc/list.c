@@ -19,12 +19,18 @@ typedef struct Level
 	float radius_max;    // units
 	float margin;        // units, of this list
 	uint32_t cell_scale; // cell = (x * cell_scale) >> 32
-	int span;            // cells along a side that the largest search covers
 	uint32_t mask;
 	uint32_t stride_y, stride_z;
 	uint32_t first_bucket; // of the levels in use, numbered one after the other
 	int32_t *starts;       // mask + 2
 } Level;
+
+// Entry of a cell table: a copy of the position beside the index, so that the search streams.
+typedef struct Cell
+{
+	int32_t x[3];
+	int32_t sphere;
+} Cell;
 
 typedef struct Spring
 {
@@ -38,7 +44,7 @@ struct SandList
 	Level levels[2 * LEVEL_LIMIT]; // slow ones, then as many fast ones
 	int level_count;               // all of them
 	int size_count;                // classes of size
-	SandCell *entries;
+	Cell *entries;
 	Spring *springs, *springs_spare;
 	atomic_int *spring_start, *spring_start_spare; // per lasting sphere id, + 1
 	int64_t spring_capacity, spare_capacity;
@@ -55,23 +61,22 @@ static int level_of(const SandList *list, float radius, bool is_fast)
 	return is_fast ? level + list->size_count : level;
 }
 
-// Strides of the rows: two rows of one search differ by less than span in y and z and are at most span buckets long.
-// False when none are found.
-static bool choose_strides(Level *level)
+// Strides of the rows, for searches of up to `span` cells along a side: two rows of one differ by less than that in y
+// and z and are at most as many buckets long. False when none are found.
+static bool choose_strides(Level *level, int span)
 {
-	int reach = level->span;
 	for (uint32_t attempt = 0; attempt < 256; ++attempt)
 	{
 		level->stride_y = (UINT32_C(0x9E3779B1) * (2 * attempt + 1)) & level->mask;
 		level->stride_z = (UINT32_C(0x85EBCA77) * (2 * attempt + 1)) & level->mask;
 		bool is_good = true;
-		for (int z = -reach; z <= reach && is_good; ++z)
+		for (int z = -span; z <= span && is_good; ++z)
 		{
-			for (int y = -reach; y <= reach && is_good; ++y)
+			for (int y = -span; y <= span && is_good; ++y)
 			{
 				uint32_t offset = (uint32_t)y * level->stride_y + (uint32_t)z * level->stride_z;
 				uint32_t forward = offset & level->mask, backward = (0u - offset) & level->mask;
-				is_good = (y == 0 && z == 0) || (forward > (uint32_t)reach && backward > (uint32_t)reach);
+				is_good = (y == 0 && z == 0) || (forward > (uint32_t)span && backward > (uint32_t)span);
 			}
 		}
 		if (is_good)
@@ -113,15 +118,15 @@ SandStatus sand_list_create(const SandListDesc *desc, SandList **list_out, SandE
 		double cell = 2.0 * (double)(level->radius_max + desc->margin_slow) + (double)desc->bridge;
 		double reach =
 		    (double)(desc->radius_max + level->radius_max + 2 * desc->margin_fast_limit) + (double)desc->bridge;
-		level->span = (int)ceil((2 * reach + batch_extent(list)) / cell) + 1;
-		size_t side = (size_t)(2 * level->span + 1), wanted = side * side * side * 4;
+		int span = (int)ceil((2 * reach + batch_extent(list)) / cell) + 1;
+		size_t side = (size_t)(2 * span + 1), wanted = side * side * side * 4;
 		wanted = 2 * total > wanted ? 2 * total : wanted;
 		size_t table = 64;
 		bool is_found = false;
 		for (; !is_found && table <= (size_t)1 << 31; table *= 2)
 		{
 			level->mask = (uint32_t)(table - 1);
-			is_found = table >= wanted && choose_strides(level);
+			is_found = table >= wanted && choose_strides(level, span);
 		}
 		level->starts = is_found ? sand_alloc((size_t)level->mask + 2, sizeof(int32_t)) : NULL;
 		if (level->starts == NULL)
@@ -130,7 +135,7 @@ SandStatus sand_list_create(const SandListDesc *desc, SandList **list_out, SandE
 			return sand_fail_memory(err, table * sizeof(int32_t), "the cells of the neighbour list");
 		}
 	}
-	list->entries = sand_alloc(total + 8, sizeof(SandCell)); // the kernel reads in eights
+	list->entries = sand_alloc(total, sizeof(Cell));
 	list->spring_start = sand_alloc(desc->has_history ? total + 1 : 1, sizeof(atomic_int));
 	list->spring_start_spare = sand_alloc(desc->has_history ? total + 1 : 1, sizeof(atomic_int));
 	list->is_rested = sand_alloc(desc->has_history ? total : 1, sizeof(uint8_t));
@@ -138,7 +143,7 @@ SandStatus sand_list_create(const SandListDesc *desc, SandList **list_out, SandE
 	    list->is_rested == NULL)
 	{
 		sand_list_destroy(list);
-		return sand_fail_memory(err, total * sizeof(SandCell), "the neighbour list");
+		return sand_fail_memory(err, total * sizeof(Cell), "the neighbour list");
 	}
 	*list_out = list;
 	return SAND_OK;
@@ -250,12 +255,13 @@ static void keep_springs(const SaveContext *context)
 {
 	const SandList *list = context->list;
 	int32_t total = list->desc.sphere_count + list->desc.wall_count;
-	for (int32_t low = 0; low < total; ++low)
+	for (int32_t low = 0; low < total && context->work->sleep_speed > 0; ++low)
 	{
-		for (int32_t i = first_spring(list, low), end = first_spring(list, low + 1); i < end; ++i)
+		int32_t end = list->is_rested[low] ? first_spring(list, low + 1) : 0;
+		for (int32_t i = first_spring(list, low); i < end; ++i)
 		{
 			int32_t other = list->springs[i].other;
-			if (list->is_rested[low] && (other < 0 || list->is_rested[other]))
+			if (other < 0 || list->is_rested[other])
 			{
 				put_spring(context, low, other, list->springs[i].stretch, 1.0f);
 			}
@@ -377,14 +383,9 @@ typedef struct FillContext
 	int32_t (*level_counts)[2 * LEVEL_LIMIT]; // per block
 } FillContext;
 
-enum
-{
-	FILL_BLOCKS = 64
-};
-
 static int32_t fill_start(const FillContext *f, int block)
 {
-	return (int32_t)((int64_t)f->count * block / f->block_count);
+	return sand_part_start(f->count, block, f->block_count);
 }
 
 static int level_of_sphere(const SandList *list, const SandWork *work, const SandSphere *sphere)
@@ -460,13 +461,13 @@ static void entry_task(void *context, int block)
 // All spheres into the tables of their class, in sphere order within a bucket.
 static void fill_cells(SandList *list, const SandWork *work, SandSorter *sorter, SandPool *pool)
 {
-	int32_t level_counts[FILL_BLOCKS][2 * LEVEL_LIMIT];
+	int32_t level_counts[SAND_BLOCK_LIMIT][2 * LEVEL_LIMIT];
 	FillContext f = {.list = list,
 	                 .work = work,
 	                 .records = sand_sorter_records(sorter),
 	                 .count = list->desc.sphere_count + list->desc.wall_count,
 	                 .level_counts = level_counts};
-	f.block_count = f.count < FILL_BLOCKS * 256 ? f.count / 256 + 1 : FILL_BLOCKS;
+	f.block_count = sand_block_count(f.count, 256);
 	for (int l = 0; l < list->level_count; ++l)
 	{
 		Level *level = &list->levels[l];
@@ -697,7 +698,7 @@ static bool gather_run(Builder *b, const Batch *batch, int32_t from, int32_t to)
 	int32_t count = b->near.count;
 	for (int32_t i = from; i < to; ++i)
 	{
-		const SandCell *entry = &b->list->entries[i];
+		const Cell *entry = &b->list->entries[i];
 		for (int k = 0; k < 3; ++k)
 		{
 			b->near.x[k][count] = entry->x[k];
@@ -1241,7 +1242,6 @@ SandStatus sand_list_write_springs(SandList *list, const SandSpring *springs, in
 	{
 		return sand_fail_memory(err, (size_t)count * sizeof(Spring), "the friction springs");
 	}
-	memset(list->spring_start, 0, ((size_t)total + 1) * sizeof(atomic_int));
 	for (int64_t i = 0, low = 0; i <= count; ++i)
 	{
 		// Starts of the spheres up to this spring's.

@@ -20,12 +20,7 @@ static void touch_plane(const SandObstacle *o, const double p[3], double reach, 
                         int *count)
 {
 	const double *n = o->unit_axis;
-	double d[3], height = 0;
-	for (int k = 0; k < 3; ++k)
-	{
-		d[k] = p[k] - (double)o->point[k];
-		height += d[k] * n[k];
-	}
+	double height = sand_plane_height(o, p);
 	if (o->roughness > 0 && height > 0 && height < reach + (double)o->roughness)
 	{
 		// Two axes across the normal, from the coordinate axis least along it.
@@ -43,8 +38,8 @@ static void touch_plane(const SandObstacle *o, const double p[3], double reach, 
 		v[2] = n[0] * u[1] - n[1] * u[0];
 		for (int k = 0; k < 3; ++k)
 		{
-			along_u += d[k] * u[k];
-			along_v += d[k] * v[k];
+			along_u += (p[k] - (double)o->point[k]) * u[k];
+			along_v += (p[k] - (double)o->point[k]) * v[k];
 		}
 		double du = along_u - pitch * floor(along_u / pitch + 0.5), dv = along_v - pitch * floor(along_v / pitch + 0.5);
 		double distance = sqrt(du * du + dv * dv + height * height);

@@ -43,6 +43,17 @@ typedef struct SandTouch
 int sand_obstacle_touch(const SandObstacle *obstacle, const double p[3], double reach,
                         SandTouch touches_out[SAND_TOUCH_LIMIT], int slots_out[SAND_TOUCH_LIMIT]);
 
+/// Height of p over a plane, m.
+static inline double sand_plane_height(const SandObstacle *plane, const double p[3])
+{
+	double height = 0;
+	for (int k = 0; k < 3; ++k)
+	{
+		height += (p[k] - (double)plane->point[k]) * plane->unit_axis[k];
+	}
+	return height;
+}
+
 /// Slots an obstacle may use: contacts of one sphere are told apart by them.
 #define SAND_SLOT_COUNT 8
 

@@ -181,6 +181,12 @@ int sand_pool_thread_count(const SandPool *pool)
 	return pool->thread_count;
 }
 
+int sand_block_count(int count, int smallest)
+{
+	int blocks = count / smallest;
+	return blocks < 1 ? 1 : blocks > SAND_BLOCK_LIMIT ? SAND_BLOCK_LIMIT : blocks;
+}
+
 void sand_pool_run(SandPool *pool, SandTask *task, void *context, int task_count)
 {
 	if (pool->started_count == 0 || task_count == 1)
@@ -195,9 +201,9 @@ void sand_pool_run(SandPool *pool, SandTask *task, void *context, int task_count
 	pool->context = context;
 	for (int i = 0; i < pool->thread_count; ++i)
 	{
-		atomic_store_explicit(&pool->shares[i].next, (int)((int64_t)task_count * i / pool->thread_count),
+		atomic_store_explicit(&pool->shares[i].next, sand_part_start(task_count, i, pool->thread_count),
 		                      memory_order_relaxed);
-		pool->shares[i].end = (int)((int64_t)task_count * (i + 1) / pool->thread_count);
+		pool->shares[i].end = sand_part_start(task_count, i + 1, pool->thread_count);
 	}
 	atomic_store_explicit(&pool->busy_count, pool->started_count, memory_order_relaxed);
 	start_generation(pool);

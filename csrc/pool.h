@@ -21,6 +21,18 @@ void sand_pool_destroy(SandPool *pool);
 
 int sand_pool_thread_count(const SandPool *pool);
 
+/// How a pass over `count` things is cut into tasks: at most 64, none smaller than `smallest` unless it is the only
+/// one. The same for every thread count.
+int sand_block_count(int count, int smallest);
+
+/// First of the things of part `part`, when `count` are cut evenly into `part_count`; part_count itself gives count.
+static inline int sand_part_start(int count, int part, int part_count)
+{
+	return (int)((int64_t)count * part / part_count);
+}
+
+#define SAND_BLOCK_LIMIT 64
+
 /// Runs task for 0 .. task_count-1 and returns when all are done. One caller at a time per pool.
 void sand_pool_run(SandPool *pool, SandTask *task, void *context, int task_count);
 

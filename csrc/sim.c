@@ -170,7 +170,7 @@ static void move_chunk(SandSim *sim, int chunk_index)
 
 static int run_start(const SandSim *sim, int run)
 {
-	return (int)((int64_t)sim->chunk_count * run / sim->run_count);
+	return sand_part_start(sim->chunk_count, run, sim->run_count);
 }
 
 // Whether chunks before the run's first touch this one. Inflows are in order of source.
@@ -283,7 +283,6 @@ static void trial_place_task(void *context, int chunk_index)
 
 enum
 {
-	GRAIN_BLOCKS = 64, // of the tasks that go over all grains
 	MARGIN_CHOICES = 7
 };
 
@@ -292,18 +291,18 @@ typedef struct GrainPass
 	SandSim *sim;
 	int block_count;
 	const uint64_t *sorted;
-	int32_t low[GRAIN_BLOCKS][3], high[GRAIN_BLOCKS][3]; // per block, of present grains
+	int32_t low[SAND_BLOCK_LIMIT][3], high[SAND_BLOCK_LIMIT][3]; // per block, of present grains
 	int32_t corner[3];
 	int cell_shift; // cells of 2^cell_shift units
 	double thresholds[MARGIN_CHOICES];
-	int64_t faster[GRAIN_BLOCKS][MARGIN_CHOICES]; // per block: grains above each threshold
-	double fastest[GRAIN_BLOCKS];
+	int64_t faster[SAND_BLOCK_LIMIT][MARGIN_CHOICES]; // per block: grains above each threshold
+	double fastest[SAND_BLOCK_LIMIT];
 	double fast_speed;
 } GrainPass;
 
 static int pass_start(const GrainPass *pass, int block)
 {
-	return (int)((int64_t)pass->sim->grain_count * block / pass->block_count);
+	return sand_part_start(pass->sim->grain_count, block, pass->block_count);
 }
 
 static void run_pass(GrainPass *pass, SandTask *task)
@@ -314,7 +313,7 @@ static void run_pass(GrainPass *pass, SandTask *task)
 static void begin_pass(GrainPass *pass, SandSim *sim)
 {
 	pass->sim = sim;
-	pass->block_count = sim->grain_count < GRAIN_BLOCKS * 256 ? sim->grain_count / 256 + 1 : GRAIN_BLOCKS;
+	pass->block_count = sand_block_count(sim->grain_count, 256);
 }
 
 static void bounds_task(void *context, int block)

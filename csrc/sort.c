@@ -6,8 +6,7 @@
 
 enum
 {
-	DIGIT_LIMIT = 11, // bits: a block's counts stay in the first-level cache
-	BLOCK_LIMIT = 64,
+	DIGIT_LIMIT = 11,     // bits: a block's counts stay in the first-level cache
 	BLOCK_SMALLEST = 2048 // records
 };
 
@@ -29,7 +28,7 @@ SandStatus sand_sorter_create(int limit, SandSorter **sorter_out, SandError *err
 		sorter->limit = limit;
 		sorter->from = sand_alloc((size_t)limit, sizeof(uint64_t));
 		sorter->to = sand_alloc((size_t)limit, sizeof(uint64_t));
-		sorter->counts = sand_alloc((size_t)BLOCK_LIMIT << DIGIT_LIMIT, sizeof(int32_t));
+		sorter->counts = sand_alloc((size_t)SAND_BLOCK_LIMIT << DIGIT_LIMIT, sizeof(int32_t));
 	}
 	if (sorter == NULL || sorter->from == NULL || sorter->to == NULL || sorter->counts == NULL)
 	{
@@ -59,7 +58,7 @@ uint64_t *sand_sorter_records(SandSorter *sorter)
 
 static int block_start(const SandSorter *sorter, int block)
 {
-	return (int)((int64_t)sorter->count * block / sorter->block_count);
+	return sand_part_start(sorter->count, block, sorter->block_count);
 }
 
 static uint32_t digit_of(const SandSorter *sorter, uint64_t record)
@@ -113,10 +112,7 @@ static bool find_places(SandSorter *sorter)
 const uint64_t *sand_sort(SandSorter *sorter, int count, int key_bits, SandPool *pool)
 {
 	sorter->count = count;
-	sorter->block_count = count / BLOCK_SMALLEST;
-	sorter->block_count = sorter->block_count < 1             ? 1
-	                      : sorter->block_count > BLOCK_LIMIT ? BLOCK_LIMIT
-	                                                          : sorter->block_count;
+	sorter->block_count = sand_block_count(count, BLOCK_SMALLEST);
 	int pass_count = (key_bits + DIGIT_LIMIT - 1) / DIGIT_LIMIT;
 	for (int pass = 0; pass < pass_count; ++pass)
 	{
