@@ -35,25 +35,30 @@ typedef enum SandGrainFlag
 	SAND_GRAIN_STILL = SAND_GRAIN_ABSENT | SAND_GRAIN_ASLEEP,                  // does not move
 } SandGrainFlag;
 
+// What every move reads and writes. Four numbers a row, so that four grains turn into columns without a gap.
 typedef struct SandGrain
 {
-	double position[4];    // m; the fourth lane is zero
-	double orientation[4]; // w x y z, principal axes to world
-	double velocity[4];    // m/s
-	double momentum[4];    // angular, kg m^2/s, world axes: constant in free flight whatever the shape
-	int32_t x[4];          // position, fixed-point; only of grains with several spheres
+	double position[3];     // m
+	double inverse_mass;    // 1/kg
+	double orientation[4];  // w x y z, principal axes to world
+	double velocity[3];     // m/s
+	double inverse_inertia; // 1/(kg m^2); 0 when the principal moments differ
+	double momentum[3];     // angular, kg m^2/s, world axes: constant in free flight whatever the shape
+	int32_t flags;          // SandGrainFlag
+	int32_t first_sphere;
+} SandGrain;
+_Static_assert(sizeof(SandGrain) == 128, "a grain is two cache lines");
+
+// What the move of a lone sphere can do without.
+typedef struct SandTraits
+{
 	int32_t id;
 	int32_t shape;
-	int32_t first_sphere;
 	int32_t material;
-	int32_t flags;          // SandGrainFlag
-	int32_t quiet_steps;    // steps in a row below the sleeping speed
-	float scale;            // size against the shape's
-	float reach_speed;      // m/s, fastest point of the grain when it was last placed for a list
-	double inverse_mass;    // 1/kg
-	double inverse_inertia; // 1/(kg m^2); 0 when the principal moments differ
-} SandGrain;
-_Static_assert(sizeof(SandGrain) == 192, "a grain is three cache lines");
+	int32_t quiet_steps; // steps in a row below the sleeping speed
+	float scale;         // size against the shape's
+	float reach_speed;   // m/s, fastest point of the grain when it was last placed for a list
+} SandTraits;
 
 // Contact force on a grain, for the time schemes that need it apart.
 typedef struct SandLoad
@@ -102,7 +107,8 @@ typedef struct SandWork
 	float margin_slow, margin_fast; // units: how far a sphere may move before its list is stale
 	const SandShape *shapes;
 	SandGrain *grains;
-	SandLoad *loads; // one per grain; NULL when nobody gathers
+	SandTraits *traits; // in the same order
+	SandLoad *loads;    // one per grain; NULL when nobody gathers
 	SandSphere *spheres;
 	const SandLaw *laws; // one per unordered pair of materials
 	int law_count;

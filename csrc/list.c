@@ -200,8 +200,8 @@ static int32_t lasting_id(const SandList *list, const SandWork *work, const int3
 	{
 		return sphere;
 	}
-	const SandGrain *grain = &work->grains[work->spheres[sphere].grain];
-	return sphere_base[grain->id] + sphere - grain->first_sphere;
+	int32_t grain = work->spheres[sphere].grain;
+	return sphere_base[work->traits[grain].id] + sphere - work->grains[grain].first_sphere;
 }
 
 static bool is_stretched(const SandHistory *history)
@@ -832,8 +832,8 @@ static bool search_obstacles(Builder *b, int32_t i)
 static int32_t law_of_pair(const SandWork *work, SandPair pair)
 {
 	int32_t other = work->spheres[pair.b].grain;
-	int32_t a = work->grains[work->spheres[pair.a].grain].material;
-	int32_t b = other < 0 ? work->wall_material : work->grains[other].material;
+	int32_t a = work->traits[work->spheres[pair.a].grain].material;
+	int32_t b = other < 0 ? work->wall_material : work->traits[other].material;
 	return work->law_of[a * work->material_count + b];
 }
 
@@ -1072,7 +1072,7 @@ static bool find_obstacle_laws(Builder *b)
 	for (int32_t i = 0; i < chunk->obstacle_pair_count; ++i)
 	{
 		SandPair pair = chunk->obstacle_pairs[i];
-		int32_t material = work->grains[work->spheres[pair.a].grain].material;
+		int32_t material = work->traits[work->spheres[pair.a].grain].material;
 		int32_t other = work->obstacles[pair.b / SAND_SLOT_COUNT].material;
 		chunk->obstacle_laws[i] = work->law_of[material * work->material_count + other];
 	}

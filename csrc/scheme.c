@@ -14,9 +14,10 @@ _Static_assert(sizeof(SandSchemeState) == 13 * sizeof(double), "a state is 13 nu
 // Angular velocity, world axes: R I^-1 R^T L.
 static void spin_of(const SandWork *work, const SandGrain *grain, double spin[3])
 {
-	const double *q = grain->orientation, *inertia = work->shapes[grain->shape].inertia;
+	const SandTraits *traits = &work->traits[grain - work->grains];
+	const double *q = grain->orientation, *inertia = work->shapes[traits->shape].inertia;
 	double w = q[0], x = q[1], y = q[2], z = q[3],
-	       scale = (double)grain->scale * (double)grain->scale / grain->inverse_mass;
+	       scale = (double)traits->scale * (double)traits->scale / grain->inverse_mass;
 	double m[3][3] = {{1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)},
 	                  {2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)},
 	                  {2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)}};

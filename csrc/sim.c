@@ -48,6 +48,7 @@ struct SandSim
 	bool is_failed;
 
 	SandGrain *grains, *grains_spare;
+	SandTraits *traits, *traits_spare; // in the order of the grains
 	int grain_count;
 	SandSphere *spheres; // of grains, then walls
 	int sphere_count, wall_count;
@@ -109,10 +110,16 @@ static bool is_isotropic(const SandShape *shape)
 	return largest - smallest <= 1e-6 * largest;
 }
 
+static SandTraits *traits_of(const SandSim *sim, const SandGrain *grain)
+{
+	return &sim->traits[grain - sim->grains];
+}
+
 static double moment_of(const SandSim *sim, const SandGrain *grain, int axis)
 {
-	double scale = grain->scale;
-	return sim->scene->shapes[grain->shape].inertia[axis] * scale * scale / grain->inverse_mass;
+	const SandTraits *traits = traits_of(sim, grain);
+	double scale = traits->scale;
+	return sim->scene->shapes[traits->shape].inertia[axis] * scale * scale / grain->inverse_mass;
 }
 
 // Angular velocity, world axes: R I^-1 R^T L.
@@ -359,7 +366,7 @@ static void morton_task(void *context, int block)
 			code |= spread_bits((uint32_t)(cell < 0 ? 0 : cell > 1023 ? 1023 : cell)) << k;
 		}
 		// In order of id, which the stable sort keeps within a key.
-		records[grain->id] = (uint64_t)code << 32 | (uint32_t)i;
+		records[pass->sim->traits[i].id] = (uint64_t)code << 32 | (uint32_t)i;
 	}
 }
 
@@ -368,7 +375,9 @@ static void reorder_task(void *context, int block)
 	GrainPass *pass = context;
 	for (int i = pass_start(pass, block), end = pass_start(pass, block + 1); i < end; ++i)
 	{
-		pass->sim->grains_spare[i] = pass->sim->grains[(uint32_t)pass->sorted[i]];
+		uint32_t from = (uint32_t)pass->sorted[i];
+		pass->sim->grains_spare[i] = pass->sim->grains[from];
+		pass->sim->traits_spare[i] = pass->sim->traits[from];
 	}
 }
 
@@ -403,7 +412,11 @@ static void sort_grains(SandSim *sim)
 	SandGrain *swap = sim->grains;
 	sim->grains = sim->grains_spare;
 	sim->grains_spare = swap;
+	SandTraits *traits = sim->traits;
+	sim->traits = sim->traits_spare;
+	sim->traits_spare = traits;
 	sim->work.grains = sim->grains;
+	sim->work.traits = sim->traits;
 }
 
 static void cut_chunks(SandSim *sim)
@@ -412,7 +425,7 @@ static void cut_chunks(SandSim *sim)
 	for (int i = 0; i < sim->grain_count; ++i)
 	{
 		SandGrain *grain = &sim->grains[i];
-		int sphere_count = sim->scene->shapes[grain->shape].sphere_count;
+		int sphere_count = sim->scene->shapes[sim->traits[i].shape].sphere_count;
 		if (chunk_index < 0 || sim->chunks[chunk_index].sphere_count >= sim->chunk_spheres)
 		{
 			SandChunk *chunk = &sim->chunks[++chunk_index];
@@ -438,17 +451,18 @@ static void dress_task(void *context, int chunk_index)
 	for (int i = chunk->first_grain; i < chunk->first_grain + chunk->grain_count; ++i)
 	{
 		SandGrain *grain = &sim->grains[i];
-		const SandShape *shape = &sim->scene->shapes[grain->shape];
+		SandTraits *traits = &sim->traits[i];
+		const SandShape *shape = &sim->scene->shapes[traits->shape];
 		if (grain->flags & SAND_GRAIN_WAKING)
 		{
 			grain->flags &= ~(SAND_GRAIN_WAKING | SAND_GRAIN_ASLEEP);
 		}
-		grain->quiet_steps = grain->flags & SAND_GRAIN_STILL ? 0 : grain->quiet_steps;
+		traits->quiet_steps = grain->flags & SAND_GRAIN_STILL ? 0 : traits->quiet_steps;
 		chunk->awake_count += (grain->flags & SAND_GRAIN_STILL) == 0;
 		for (int k = 0; k < shape->sphere_count; ++k)
 		{
 			SandSphere *sphere = &sim->spheres[grain->first_sphere + k];
-			sphere->radius = (float)((double)(shape->radii[k] * grain->scale) / sim->work.unit);
+			sphere->radius = (float)((double)(shape->radii[k] * traits->scale) / sim->work.unit);
 			sphere->grain = i;
 		}
 	}
@@ -484,7 +498,7 @@ static void collect_waiting(SandSim *sim)
 	{
 		if (sim->grains[i].flags & SAND_GRAIN_UNBORN)
 		{
-			sim->waiting[sim->waiting_count++] = sim->grains[i].id;
+			sim->waiting[sim->waiting_count++] = sim->traits[i].id;
 		}
 	}
 	for (int i = sim->waiting_count / 2 - 1; i >= 0; --i)
@@ -502,7 +516,8 @@ static void collect_waiting(SandSim *sim)
 
 static double bound_of(const SandSim *sim, const SandGrain *grain)
 {
-	return (double)sim->scene->shapes[grain->shape].bound * (double)grain->scale;
+	const SandTraits *traits = traits_of(sim, grain);
+	return (double)sim->scene->shapes[traits->shape].bound * (double)traits->scale;
 }
 
 // Free when no present grain's bounding sphere reaches into the newcomer's.
@@ -540,7 +555,7 @@ static void give_birth(SandSim *sim)
 		SandGrain *grain = NULL;
 		for (int k = 0; k < sim->grain_count && sim->scene->grain_births[id] <= sim->time && grain == NULL; ++k)
 		{
-			grain = sim->grains[k].id == id ? &sim->grains[k] : NULL;
+			grain = sim->traits[k].id == id ? &sim->grains[k] : NULL;
 		}
 		if (grain != NULL && is_place_free(sim, grain))
 		{
@@ -566,7 +581,7 @@ static void speeds_task(void *context, int block)
 	for (int i = pass_start(pass, block), end = pass_start(pass, block + 1); i < end; ++i)
 	{
 		const SandGrain *grain = &pass->sim->grains[i];
-		double speed = grain->flags & SAND_GRAIN_STILL ? 0 : (double)grain->reach_speed;
+		double speed = grain->flags & SAND_GRAIN_STILL ? 0 : (double)pass->sim->traits[i].reach_speed;
 		pass->fastest[block] = fmax(pass->fastest[block], speed);
 		for (int k = 0; k < MARGIN_CHOICES; ++k)
 		{
@@ -581,7 +596,8 @@ static void mark_fast_task(void *context, int block)
 	for (int i = pass_start(pass, block), end = pass_start(pass, block + 1); i < end; ++i)
 	{
 		SandGrain *grain = &pass->sim->grains[i];
-		bool is_fast = (grain->flags & SAND_GRAIN_STILL) == 0 && (double)grain->reach_speed > pass->fast_speed;
+		double speed = pass->sim->traits[i].reach_speed;
+		bool is_fast = (grain->flags & SAND_GRAIN_STILL) == 0 && speed > pass->fast_speed;
 		grain->flags = is_fast ? grain->flags | SAND_GRAIN_FAST : grain->flags & ~SAND_GRAIN_FAST;
 	}
 }
@@ -676,15 +692,18 @@ static SandStatus allocate(SandSim *sim, SandError *err)
 	sim->chunk_limit = sim->sphere_count / sim->chunk_spheres + 1;
 	sim->grains = sand_alloc(grains, sizeof(SandGrain));
 	sim->grains_spare = sand_alloc(grains, sizeof(SandGrain));
+	sim->traits = sand_alloc(grains, sizeof(SandTraits));
+	sim->traits_spare = sand_alloc(grains, sizeof(SandTraits));
 	sim->spheres = sand_alloc(total, sizeof(SandSphere));
 	sim->sphere_base = sand_alloc(grains, sizeof(int32_t));
 	sim->waiting = sand_alloc(grains, sizeof(int32_t));
 	sim->chunks = sand_alloc((size_t)sim->chunk_limit, sizeof(SandChunk));
-	if (sim->grains == NULL || sim->grains_spare == NULL || sim->spheres == NULL || sim->sphere_base == NULL ||
-	    sim->waiting == NULL || sim->chunks == NULL)
+	if (sim->grains == NULL || sim->grains_spare == NULL || sim->traits == NULL || sim->traits_spare == NULL ||
+	    sim->spheres == NULL || sim->sphere_base == NULL || sim->waiting == NULL || sim->chunks == NULL)
 	{
-		return sand_fail_memory(err, total * (sizeof(SandSphere) + sizeof(SandSum)) + grains * 2 * sizeof(SandGrain),
-		                        "the simulator's state");
+		return sand_fail_memory(
+		    err, total * (sizeof(SandSphere) + sizeof(SandSum)) + grains * 2 * (sizeof(SandGrain) + sizeof(SandTraits)),
+		    "the simulator's state");
 	}
 	return SAND_OK;
 }
@@ -728,18 +747,17 @@ static void load_scene(SandSim *sim)
 	const SandScene *scene = sim->scene;
 	int32_t base = 0;
 	sim->work.grains = sim->grains;
+	sim->work.traits = sim->traits;
 	sim->work.spheres = sim->spheres;
 	for (int i = 0; i < scene->grain_count; ++i)
 	{
 		SandGrain *grain = &sim->grains[i];
 		const SandShape *shape = &scene->shapes[scene->grain_shapes[i]];
 		double q[4], scale = scene->grain_scales[i];
-		grain->id = i;
-		grain->shape = scene->grain_shapes[i];
-		grain->material = scene->grain_materials[i];
-		grain->scale = scene->grain_scales[i];
-		grain->inverse_mass =
-		    1 / (shape->volume * scale * scale * scale * (double)scene->materials[grain->material].density);
+		int material = scene->grain_materials[i];
+		sim->traits[i] = (SandTraits){
+		    .id = i, .shape = scene->grain_shapes[i], .material = material, .scale = scene->grain_scales[i]};
+		grain->inverse_mass = 1 / (shape->volume * scale * scale * scale * (double)scene->materials[material].density);
 		grain->inverse_inertia = is_isotropic(shape) ? 1 / moment_of(sim, grain, 0) : 0;
 		for (int k = 0; k < 4; ++k)
 		{
@@ -932,6 +950,8 @@ void sand_sim_destroy(SandSim *sim)
 	sand_pool_destroy(sim->pool);
 	sand_free(sim->grains);
 	sand_free(sim->grains_spare);
+	sand_free(sim->traits);
+	sand_free(sim->traits_spare);
 	sand_sorter_destroy(sim->sorter);
 	sand_free(sim->sums);
 	sand_free(sim->spheres);
@@ -1033,9 +1053,9 @@ static SandStatus check_speeds(SandSim *sim, SandError *err)
 		{
 			const double *v = sim->grains[i].velocity;
 			double square = v[0] * v[0] + v[1] * v[1] + v[2] * v[2];
-			if (!(square < sim->work.speed_limit * sim->work.speed_limit) && sim->grains[i].id < chunk->bad_grain)
+			if (!(square < sim->work.speed_limit * sim->work.speed_limit) && sim->traits[i].id < chunk->bad_grain)
 			{
-				chunk->bad_grain = sim->grains[i].id;
+				chunk->bad_grain = sim->traits[i].id;
 				chunk->bad_speed = sqrt(square);
 			}
 		}
@@ -1275,13 +1295,13 @@ SandStatus sand_sim_save(SandSim *sim, void **bytes_out, size_t *byte_count_out,
 	for (int i = 0; i < sim->grain_count; ++i)
 	{
 		const SandGrain *grain = &sim->grains[i];
-		CheckpointGrain *record = &records[grain->id];
+		CheckpointGrain *record = &records[sim->traits[i].id];
 		memcpy(record->position, grain->position, sizeof(record->position));
 		memcpy(record->orientation, grain->orientation, sizeof(record->orientation));
 		memcpy(record->velocity, grain->velocity, sizeof(record->velocity));
 		memcpy(record->momentum, grain->momentum, sizeof(record->momentum));
 		record->flags = grain->flags & ~SAND_GRAIN_FAST; // made anew with every list
-		record->quiet_steps = grain->quiet_steps;
+		record->quiet_steps = sim->traits[i].quiet_steps;
 	}
 	sand_list_read_springs(sim->list, (SandSpring *)(void *)(bytes + sizeof(CheckpointHeader) + grain_bytes));
 	CheckpointHeader header = {.magic = CHECKPOINT_MAGIC,
@@ -1354,13 +1374,13 @@ SandStatus sand_sim_load(SandSim *sim, const void *bytes, size_t byte_count, San
 	{
 		SandGrain *grain = &sim->grains[i];
 		CheckpointGrain record;
-		memcpy(&record, payload + (size_t)grain->id * sizeof(record), sizeof(record));
+		memcpy(&record, payload + (size_t)sim->traits[i].id * sizeof(record), sizeof(record));
 		memcpy(grain->position, record.position, sizeof(record.position));
 		memcpy(grain->orientation, record.orientation, sizeof(record.orientation));
 		memcpy(grain->velocity, record.velocity, sizeof(record.velocity));
 		memcpy(grain->momentum, record.momentum, sizeof(record.momentum));
 		grain->flags = record.flags;
-		grain->quiet_steps = record.quiet_steps;
+		sim->traits[i].quiet_steps = record.quiet_steps;
 	}
 	sim->time = header.time;
 	sim->step_count = header.step_count;
@@ -1396,7 +1416,7 @@ SandSimInfo sand_sim_info(const SandSim *sim)
 		{
 			++info.unborn_count;
 			// Births between steps come with the next step.
-			info.late_count += sim->scene->grain_births[grain->id] < sim->time - 2 * sim->step_limit;
+			info.late_count += sim->scene->grain_births[sim->traits[i].id] < sim->time - 2 * sim->step_limit;
 			continue;
 		}
 		info.lost_count += (grain->flags & SAND_GRAIN_LOST) != 0;
@@ -1419,8 +1439,8 @@ void sand_sim_read(const SandSim *sim, const SandSimArrays *arrays)
 	for (int i = 0; i < sim->grain_count; ++i)
 	{
 		const SandGrain *grain = &sim->grains[i];
-		const SandShape *shape = &sim->scene->shapes[grain->shape];
-		size_t id = (size_t)grain->id;
+		const SandShape *shape = &sim->scene->shapes[sim->traits[i].shape];
+		size_t id = (size_t)sim->traits[i].id;
 		double back[4] = {shape->axes[0], -shape->axes[1], -shape->axes[2], -shape->axes[3]}, q[4], spin[3];
 		quaternion_multiply(grain->orientation, back, q);
 		spin_of(sim, grain, spin);
@@ -1457,8 +1477,10 @@ uint64_t sand_sim_hash(const SandSim *sim)
 	for (int i = 0; i < sim->grain_count; ++i)
 	{
 		const SandGrain *grain = &sim->grains[i];
-		int32_t state[2] = {grain->flags & ~SAND_GRAIN_FAST, grain->quiet_steps};
-		hash += sand_hash64(state, sizeof(state), sand_hash64(grain, offsetof(SandGrain, x), (uint64_t)grain->id + 1));
+		int32_t state[2] = {grain->flags & ~SAND_GRAIN_FAST, sim->traits[i].quiet_steps};
+		SandSchemeState numbers = sand_scheme_read(grain);
+		uint64_t seed = sand_hash64(&numbers, sizeof(numbers), (uint64_t)sim->traits[i].id + 1);
+		hash += sand_hash64(state, sizeof(state), seed);
 	}
 	return hash;
 }
