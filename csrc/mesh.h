@@ -34,6 +34,18 @@ void sand_mesh_destroy(SandMesh *mesh); // NULL is fine
 /// SAND_OK when the mesh bounds a volume; else SAND_ERROR_MESH saying how many edges are open and what to do.
 SandStatus sand_mesh_require_closed(const SandMesh *mesh, SandError *err);
 
+/// Of a body of unit density: a kg is a m^3.
+typedef struct SandMass
+{
+	double volume;     // m^3
+	double centre[3];  // m
+	double inertia[6]; // m^5, about the centre: xx, yy, zz, xy, xz, yz (products as they stand in the tensor: negative
+	                   // sums)
+} SandMass;
+
+/// Exact integrals over the volume that the triangles bound (Mirtich 1996). Of an open mesh they mean nothing.
+SandMass sand_mesh_mass(const SandMesh *mesh);
+
 /// The name given at creation, "" when none. Owned by the mesh.
 const char *sand_mesh_name(const SandMesh *mesh);
 

@@ -3,7 +3,7 @@
 #ifndef SAND_SAMPLER_H
 #define SAND_SAMPLER_H
 
-#include "mesh.h"
+#include "surface.h"
 
 /// xyz per point, metres. Zero-initialised is empty. Owner: whoever holds the struct, frees with sand_points_free.
 typedef struct SandPoints
@@ -29,6 +29,22 @@ typedef struct SandCoverDesc
 /// Fails: SAND_ERROR_ARGUMENT (spacing not finite or <= 0, an estimate above the limit, or a spacing too fine for
 /// floats that far from the origin), SAND_ERROR_MEMORY. On failure *points_out is empty.
 SandStatus sand_sampler_cover(const SandMesh *mesh, const SandCoverDesc *desc, SandPoints *points_out, SandError *err);
+
+typedef struct SandSpreadDesc
+{
+	float spacing; // m, > 0: distance that nearest neighbours settle at
+	float offset;  // m: signed distance of the points from the mesh, negative inside; 0 = on it
+	uint64_t seed;
+	const SandCancel *cancel; // may be NULL
+} SandSpreadDesc;
+
+/// As even as can be: seeded by area, pushed apart on the surface (Bell 2005 eq. 20), put in where there are gaps and
+/// taken out where they crowd, until the spacing settles. Open or closed; sides of a plate thinner than the spacing
+/// share their points. Deterministic, the same for every thread count of pool (NULL = this thread). Fails as
+/// sand_sampler_cover, and with SAND_ERROR_MESH when the level at that offset does not exist (deeper than the mesh),
+/// SAND_CANCELLED.
+SandStatus sand_sampler_spread(const SandSurface *surface, const SandSpreadDesc *desc, SandPool *pool,
+                               SandPoints *points_out, SandError *err);
 
 typedef struct SandFillDesc
 {

@@ -1,0 +1,46 @@
+// field: the signed distance to a mesh on a grid, kept only near the surface.
+// Comes in: SandSurface. Goes out: SandField: value and gradient anywhere in the band.
+//
+// Bricks of 8 x 8 x 8 nodes exist where the band passes, so memory goes with area, not volume. A node holds the exact
+// distance to the nearest face, edge or vertex, negative inside (sand_surface_is_inside), rounded to float; between
+// nodes values are trilinear (Longmore 2009 eq. 6.3).
+#ifndef SAND_FIELD_H
+#define SAND_FIELD_H
+
+#include "surface.h"
+
+typedef struct SandField SandField;
+
+typedef struct SandFieldDesc
+{
+	float voxel;              // m, > 0: distance of nodes
+	float band;               // m: nodes at least this near to the surface have values; 0 = 3 voxels
+	const SandCancel *cancel; // may be NULL
+} SandFieldDesc;
+
+typedef struct SandFieldInfo
+{
+	double origin[3]; // m, of node (0, 0, 0)
+	int32_t size[3];  // nodes per axis of the whole grid, kept or not
+	float voxel, band;
+	int64_t brick_count;
+	int64_t byte_count;
+} SandFieldInfo;
+
+/// Built on the threads of pool (NULL = this thread), the same bits for every thread count. Fails: SAND_ERROR_ARGUMENT
+/// (voxel or band not finite or out of range; more than 2^31 bricks in the grid: says how large a voxel would do),
+/// SAND_ERROR_MEMORY (says the bytes), SAND_CANCELLED. On failure *field_out is NULL.
+SandStatus sand_field_create(const SandSurface *surface, const SandFieldDesc *desc, SandPool *pool,
+                             SandField **field_out, SandError *err);
+void sand_field_destroy(SandField *field); // NULL is fine
+
+SandFieldInfo sand_field_info(const SandField *field);
+
+/// False when one of the eight nodes around the place is not in the band. gradient_out may be NULL; it is that of the
+/// trilinear value, so about unit length. Any thread.
+bool sand_field_sample(const SandField *field, const double place[3], double *distance_out, double gradient_out[3]);
+
+/// Value of a node; false when it is not in the band. Any thread.
+bool sand_field_node(const SandField *field, int32_t x, int32_t y, int32_t z, float *distance_out);
+
+#endif
