@@ -1,41 +1,9 @@
 // Tests of mesh: what is refused and in which words, and the measures against closed forms.
 // Also builds the shapes that other suites use (test.h).
-#include "test.h"
-
-static const double PI = 3.14159265358979323846;
+#include "shapes.h"
 
 // ---- shapes
 // ----------------------------------------------------------------------------------------------------------
-
-static void *grow(void *memory, size_t bytes)
-{
-	void *grown = realloc(memory, bytes);
-	if (grown == NULL)
-	{
-		printf("no memory for a test shape\n");
-		exit(2);
-	}
-	return grown;
-}
-
-static int add_vertex(TestShape *shape, double x, double y, double z)
-{
-	shape->vertices = grow(shape->vertices, ((size_t)shape->vertex_count + 1) * 3 * sizeof(float));
-	float *vertex = &shape->vertices[3 * (size_t)shape->vertex_count];
-	vertex[0] = (float)x;
-	vertex[1] = (float)y;
-	vertex[2] = (float)z;
-	return shape->vertex_count++;
-}
-
-static void add_triangle(TestShape *shape, int a, int b, int c)
-{
-	shape->triangles = grow(shape->triangles, ((size_t)shape->triangle_count + 1) * 3 * sizeof(int32_t));
-	int32_t *triangle = &shape->triangles[3 * (size_t)shape->triangle_count++];
-	triangle[0] = a;
-	triangle[1] = b;
-	triangle[2] = c;
-}
 
 SandMesh *test_shape_mesh(const TestShape *shape, const char *name)
 {
@@ -69,7 +37,7 @@ static int find_vertex(TestShape *shape, int first, const double place[3])
 			return vertex;
 		}
 	}
-	return add_vertex(shape, place[0], place[1], place[2]);
+	return test_shape_vertex(shape, place[0], place[1], place[2]);
 }
 
 void test_shape_grid_box(TestShape *shape, const float low[3], const float high[3], int n)
@@ -93,8 +61,8 @@ void test_shape_grid_box(TestShape *shape, const float low[3], const float high[
 				corners[corner] = find_vertex(shape, first_vertex, place);
 			}
 			int left = face % 2 == 0 ? corners[3] : corners[1], right = face % 2 == 0 ? corners[1] : corners[3];
-			add_triangle(shape, corners[0], left, corners[2]);
-			add_triangle(shape, corners[0], corners[2], right);
+			test_shape_triangle(shape, corners[0], left, corners[2]);
+			test_shape_triangle(shape, corners[0], corners[2], right);
 		}
 	}
 }
@@ -114,31 +82,31 @@ void test_shape_box(TestShape *shape, const float low[3], const float high[3], b
 
 void test_shape_uv_sphere(TestShape *shape, float radius, int segment_count, int ring_count)
 {
-	int south = add_vertex(shape, 0.0, 0.0, -(double)radius);
+	int south = test_shape_vertex(shape, 0.0, 0.0, -(double)radius);
 	int first = shape->vertex_count;
 	for (int ring = 1; ring < ring_count; ++ring)
 	{
-		double latitude = PI * ((double)ring / ring_count - 0.5);
+		double latitude = TEST_PI * ((double)ring / ring_count - 0.5);
 		for (int segment = 0; segment < segment_count; ++segment)
 		{
-			double longitude = 2.0 * PI * segment / segment_count;
-			add_vertex(shape, (double)radius * cos(latitude) * cos(longitude),
-			           (double)radius * cos(latitude) * sin(longitude), (double)radius * sin(latitude));
+			double longitude = 2.0 * TEST_PI * segment / segment_count;
+			test_shape_vertex(shape, (double)radius * cos(latitude) * cos(longitude),
+			                  (double)radius * cos(latitude) * sin(longitude), (double)radius * sin(latitude));
 		}
 	}
-	int north = add_vertex(shape, 0.0, 0.0, (double)radius);
+	int north = test_shape_vertex(shape, 0.0, 0.0, (double)radius);
 	for (int segment = 0; segment < segment_count; ++segment)
 	{
 		int next = (segment + 1) % segment_count;
-		add_triangle(shape, south, first + next, first + segment);
+		test_shape_triangle(shape, south, first + next, first + segment);
 		for (int ring = 0; ring < ring_count - 2; ++ring)
 		{
 			int below = first + ring * segment_count, above = below + segment_count;
-			add_triangle(shape, below + segment, below + next, above + next);
-			add_triangle(shape, below + segment, above + next, above + segment);
+			test_shape_triangle(shape, below + segment, below + next, above + next);
+			test_shape_triangle(shape, below + segment, above + next, above + segment);
 		}
 		int last = first + (ring_count - 2) * segment_count;
-		add_triangle(shape, north, last + segment, last + next);
+		test_shape_triangle(shape, north, last + segment, last + next);
 	}
 }
 
@@ -149,14 +117,14 @@ void test_shape_octahedron(TestShape *shape, const float radii[3])
 	{
 		double place[3] = {0.0, 0.0, 0.0};
 		place[axis] = (double)radii[axis];
-		add_vertex(shape, place[0], place[1], place[2]);
-		add_vertex(shape, -place[0], -place[1], -place[2]);
+		test_shape_vertex(shape, place[0], place[1], place[2]);
+		test_shape_vertex(shape, -place[0], -place[1], -place[2]);
 	}
 	for (int octant = 0; octant < 8; ++octant)
 	{
 		int x = first + (octant & 1), y = first + 2 + (octant >> 1 & 1), z = first + 4 + (octant >> 2 & 1);
 		bool is_mirrored = ((octant ^ octant >> 1 ^ octant >> 2) & 1) != 0;
-		add_triangle(shape, x, is_mirrored ? z : y, is_mirrored ? y : z);
+		test_shape_triangle(shape, x, is_mirrored ? z : y, is_mirrored ? y : z);
 	}
 }
 
@@ -171,7 +139,7 @@ void test_shape_icosphere(TestShape *shape, float radius, int level)
 		corner[i][i % 3] = 0.0;
 		corner[i][(i + 1) % 3] = i / 3 % 2 == 0 ? 1.0 : -1.0;
 		corner[i][(i + 2) % 3] = i / 6 == 0 ? golden : -golden;
-		add_vertex(shape, scale * corner[i][0], scale * corner[i][1], scale * corner[i][2]);
+		test_shape_vertex(shape, scale * corner[i][0], scale * corner[i][1], scale * corner[i][2]);
 	}
 	int first_triangle = shape->triangle_count;
 	for (int a = 0; a < 12; ++a)
@@ -189,7 +157,7 @@ void test_shape_icosphere(TestShape *shape, float radius, int level)
 				if (a < b && a < c && determinant > 0.0 && fabs(pq - golden) < 0.1 && fabs(qr - golden) < 0.1 &&
 				    fabs(rp - golden) < 0.1)
 				{
-					add_triangle(shape, first + a, first + b, first + c);
+					test_shape_triangle(shape, first + a, first + b, first + c);
 				}
 			}
 		}
@@ -223,9 +191,9 @@ void test_shape_icosphere(TestShape *shape, float radius, int level)
 			int32_t *corners = &shape->triangles[3 * (size_t)triangle];
 			corners[1] = middles[0];
 			corners[2] = middles[2];
-			add_triangle(shape, middles[0], numbers[1], middles[1]);
-			add_triangle(shape, middles[2], middles[1], numbers[2]);
-			add_triangle(shape, middles[0], middles[1], middles[2]);
+			test_shape_triangle(shape, middles[0], numbers[1], middles[1]);
+			test_shape_triangle(shape, middles[2], middles[1], numbers[2]);
+			test_shape_triangle(shape, middles[0], middles[1], middles[2]);
 		}
 	}
 }
@@ -235,15 +203,15 @@ void test_shape_open_cylinder(TestShape *shape, float radius, float height, int 
 	int first = shape->vertex_count;
 	for (int segment = 0; segment < segment_count; ++segment)
 	{
-		double angle = 2.0 * PI * segment / segment_count;
-		add_vertex(shape, (double)radius * cos(angle), (double)radius * sin(angle), 0.0);
-		add_vertex(shape, (double)radius * cos(angle), (double)radius * sin(angle), (double)height);
+		double angle = 2.0 * TEST_PI * segment / segment_count;
+		test_shape_vertex(shape, (double)radius * cos(angle), (double)radius * sin(angle), 0.0);
+		test_shape_vertex(shape, (double)radius * cos(angle), (double)radius * sin(angle), (double)height);
 	}
 	for (int segment = 0; segment < segment_count; ++segment)
 	{
 		int here = first + 2 * segment, next = first + 2 * ((segment + 1) % segment_count);
-		add_triangle(shape, here, next, next + 1);
-		add_triangle(shape, here, next + 1, here + 1);
+		test_shape_triangle(shape, here, next, next + 1);
+		test_shape_triangle(shape, here, next + 1, here + 1);
 	}
 }
 
@@ -417,12 +385,13 @@ static void a_uv_sphere_has_the_volume_and_area_of_its_frusta(void)
 	double volume = 0.0, area = 0.0;
 	for (int ring = 0; ring < RING_COUNT; ++ring)
 	{
-		double below = PI * ((double)ring / RING_COUNT - 0.5), above = PI * ((double)(ring + 1) / RING_COUNT - 0.5);
+		double below = TEST_PI * ((double)ring / RING_COUNT - 0.5),
+		       above = TEST_PI * ((double)(ring + 1) / RING_COUNT - 0.5);
 		double r = fabs(cos(below)), s = fabs(cos(above)), height = sin(above) - sin(below);
-		double polygon = 0.5 * SEGMENT_COUNT * sin(2.0 * PI / SEGMENT_COUNT); // area for radius 1
+		double polygon = 0.5 * SEGMENT_COUNT * sin(2.0 * TEST_PI / SEGMENT_COUNT); // area for radius 1
 		volume += height / 3.0 * polygon * (r * r + s * s + r * s);
-		double apothem = cos(PI / SEGMENT_COUNT) * (r - s), slant = sqrt(height * height + apothem * apothem);
-		area += SEGMENT_COUNT * sin(PI / SEGMENT_COUNT) * (r + s) * slant;
+		double apothem = cos(TEST_PI / SEGMENT_COUNT) * (r - s), slant = sqrt(height * height + apothem * apothem);
+		area += SEGMENT_COUNT * sin(TEST_PI / SEGMENT_COUNT) * (r + s) * slant;
 	}
 	TestShape shape = {0};
 	test_shape_uv_sphere(&shape, 1.0F, SEGMENT_COUNT, RING_COUNT);
@@ -437,9 +406,9 @@ static void a_uv_sphere_has_the_volume_and_area_of_its_frusta(void)
 
 static void an_icosphere_starts_as_the_icosahedron_and_tends_to_the_sphere(void)
 {
-	double edge = 1.0 / sin(2.0 * PI / 5.0); // for circumradius 1
+	double edge = 1.0 / sin(2.0 * TEST_PI / 5.0); // for circumradius 1
 	double icosahedron = 5.0 / 12.0 * (3.0 + sqrt(5.0)) * edge * edge * edge;
-	double sphere = 4.0 / 3.0 * PI, missing_before = 0.0;
+	double sphere = 4.0 / 3.0 * TEST_PI, missing_before = 0.0;
 	for (int level = 0; level < 4; ++level)
 	{
 		TestShape shape = {0};
@@ -506,8 +475,8 @@ static void a_fin_on_an_edge_is_one_bad_edge_and_two_open_ones(void)
 {
 	TestShape shape = {0};
 	test_shape_box(&shape, CUBE_LOW, CUBE_HIGH, false);
-	int tip = add_vertex(&shape, 3.0, 3.0, 3.0);
-	add_triangle(&shape, shape.triangles[0], shape.triangles[1], tip);
+	int tip = test_shape_vertex(&shape, 3.0, 3.0, 3.0);
+	test_shape_triangle(&shape, shape.triangles[0], shape.triangles[1], tip);
 	SandMesh *mesh = test_shape_mesh(&shape, "Finned");
 	CHECK_INT(mesh->bad_edge_count, 1);
 	CHECK_INT(mesh->open_edge_count, 2);
@@ -521,17 +490,17 @@ static void degenerate_triangles_are_counted_and_do_not_open_a_closed_mesh(void)
 	TestShape shape = {0};
 	test_shape_box(&shape, CUBE_LOW, CUBE_HIGH, false);
 	int32_t a = shape.triangles[0], b = shape.triangles[1];
-	add_triangle(&shape, a, a, b); // names a vertex twice
-	add_triangle(&shape, b, b, b);
+	test_shape_triangle(&shape, a, a, b); // names a vertex twice
+	test_shape_triangle(&shape, b, b, b);
 	// A corner in the middle of a side: the side's triangle keeps the long edge, a triangle without area joins it to
 	// the two halves on the other side.
 	int32_t c = shape.triangles[2];
-	int middle = add_vertex(&shape, 0.5 * (double)(shape.vertices[3 * a] + shape.vertices[3 * b]),
-	                        0.5 * (double)(shape.vertices[3 * a + 1] + shape.vertices[3 * b + 1]),
-	                        0.5 * (double)(shape.vertices[3 * a + 2] + shape.vertices[3 * b + 2]));
+	int middle = test_shape_vertex(&shape, 0.5 * (double)(shape.vertices[3 * a] + shape.vertices[3 * b]),
+	                               0.5 * (double)(shape.vertices[3 * a + 1] + shape.vertices[3 * b + 1]),
+	                               0.5 * (double)(shape.vertices[3 * a + 2] + shape.vertices[3 * b + 2]));
 	shape.triangles[1] = middle; // a, middle, c
-	add_triangle(&shape, middle, b, c);
-	add_triangle(&shape, a, b, middle);
+	test_shape_triangle(&shape, middle, b, c);
+	test_shape_triangle(&shape, a, b, middle);
 	SandMesh *mesh = test_shape_mesh(&shape, "Cube");
 	CHECK_INT(mesh->degenerate_count, 3);
 	CHECK_INT(mesh->open_edge_count, 0);
@@ -575,7 +544,7 @@ static void edges_are_found_among_far_apart_vertex_numbers(void)
 		VERTEX_COUNT = 200000
 	};
 	const int32_t used[4] = {3, 300, 70001, VERTEX_COUNT - 1};
-	float *vertices = grow(NULL, (size_t)VERTEX_COUNT * 3 * sizeof(float));
+	float *vertices = test_shape_grow(NULL, (size_t)VERTEX_COUNT * 3 * sizeof(float));
 	memset(vertices, 0, (size_t)VERTEX_COUNT * 3 * sizeof(float));
 	for (int i = 0; i < 3; ++i)
 	{
