@@ -16,6 +16,9 @@
 // Longest name a sentence shows, so that its advice is never cut off.
 #define SHOWN_NAME_BYTES 100
 
+// Axes of the six products xx, yy, zz, xy, xz, yz.
+static const int PRODUCT_AXES[6][2] = {{0, 0}, {1, 1}, {2, 2}, {0, 1}, {0, 2}, {1, 2}};
+
 // What sand_mesh_create really allocates. face is first: a SandMesh pointer of ours is a MeshBlock pointer.
 typedef struct MeshBlock
 {
@@ -346,6 +349,58 @@ SandStatus sand_mesh_require_closed(const SandMesh *mesh, SandError *err)
 		                 label.text);
 	}
 	return SAND_OK;
+}
+
+// Each triangle spans a tetrahedron with the middle of the bounds: near, so that a mesh far from the origin keeps its
+// digits. Of a tetrahedron with one corner at zero and six times the volume `det`, the integral of x is det / 24 times
+// the sum of the corners' x, and that of x y is det / 120 times (sum of x)(sum of y) + sum of x y.
+SandMass sand_mesh_mass(const SandMesh *mesh)
+{
+	double middle[3], first[3] = {0}, second[6] = {0}, six_volumes = 0;
+	for (int axis = 0; axis < 3; ++axis)
+	{
+		middle[axis] = 0.5 * ((double)mesh->bounds_min[axis] + (double)mesh->bounds_max[axis]);
+	}
+	for (size_t triangle = 0; triangle < (size_t)mesh->triangle_count; ++triangle)
+	{
+		double p[3][3], sum[3];
+		for (int axis = 0; axis < 3; ++axis)
+		{
+			for (size_t side = 0; side < 3; ++side)
+			{
+				size_t vertex = (size_t)mesh->triangles[3 * triangle + side];
+				p[side][axis] = (double)mesh->vertices[3 * vertex + (size_t)axis] - middle[axis];
+			}
+			sum[axis] = p[0][axis] + p[1][axis] + p[2][axis];
+		}
+		double det = p[0][0] * (p[1][1] * p[2][2] - p[1][2] * p[2][1]) +
+		             p[0][1] * (p[1][2] * p[2][0] - p[1][0] * p[2][2]) +
+		             p[0][2] * (p[1][0] * p[2][1] - p[1][1] * p[2][0]);
+		six_volumes += det;
+		for (int k = 0; k < 6; ++k)
+		{
+			int i = PRODUCT_AXES[k][0], j = PRODUCT_AXES[k][1];
+			second[k] += det * (sum[i] * sum[j] + p[0][i] * p[0][j] + p[1][i] * p[1][j] + p[2][i] * p[2][j]);
+			first[i] += k < 3 ? det * sum[i] : 0;
+		}
+	}
+	SandMass mass = {.volume = six_volumes / 6};
+	double offset[3], about[6];
+	for (int axis = 0; axis < 3; ++axis)
+	{
+		offset[axis] = six_volumes != 0 ? first[axis] / (4 * six_volumes) : 0;
+		mass.centre[axis] = middle[axis] + offset[axis];
+	}
+	for (int k = 0; k < 6; ++k)
+	{
+		about[k] = second[k] / 120 - mass.volume * offset[PRODUCT_AXES[k][0]] * offset[PRODUCT_AXES[k][1]];
+	}
+	for (int k = 0; k < 3; ++k)
+	{
+		mass.inertia[k] = about[(k + 1) % 3] + about[(k + 2) % 3];
+		mass.inertia[3 + k] = -about[3 + k];
+	}
+	return mass;
 }
 
 const char *sand_mesh_name(const SandMesh *mesh)

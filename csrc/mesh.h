@@ -39,11 +39,12 @@ typedef struct SandMass
 {
 	double volume;     // m^3
 	double centre[3];  // m
-	double inertia[6]; // m^5, about the centre: xx, yy, zz, xy, xz, yz (products as they stand in the tensor: negative
-	                   // sums)
+	double inertia[6]; // m^5, about the centre: xx, yy, zz, xy, xz, yz; products as in the tensor, with the minus sign
 } SandMass;
 
-/// Exact integrals over the volume that the triangles bound (Mirtich 1996). Of an open mesh they mean nothing.
+/// Exact integrals over the volume that the triangles bound (those of Mirtich 1996, by tetrahedra). A mesh inside out
+/// has the same centre and all else negative; of an open mesh they mean nothing; without any volume the centre is the
+/// middle of the bounds.
 SandMass sand_mesh_mass(const SandMesh *mesh);
 
 /// The name given at creation, "" when none. Owned by the mesh.

@@ -560,6 +560,183 @@ static void edges_are_found_among_far_apart_vertex_numbers(void)
 	free(vertices);
 }
 
+// The mass of the shape, which is freed.
+static SandMass mass_of(TestShape *shape)
+{
+	SandMesh *mesh = test_shape_mesh(shape, "Body");
+	SandMass mass = sand_mesh_mass(mesh);
+	sand_mesh_destroy(mesh);
+	test_shape_free(shape);
+	return mass;
+}
+
+static void check_mass(const SandMass *mass, const SandMass *expected, double share)
+{
+	double largest = fabs(expected->inertia[0]) + fabs(expected->inertia[1]) + fabs(expected->inertia[2]);
+	CHECK_NEAR(mass->volume, expected->volume, share * fabs(expected->volume));
+	for (int k = 0; k < 3; ++k)
+	{
+		double size = fmax(1, fabs(expected->centre[k]));
+		CHECK_NEAR(mass->centre[k], expected->centre[k], share * size);
+	}
+	for (int k = 0; k < 6; ++k)
+	{
+		CHECK_NEAR(mass->inertia[k], expected->inertia[k], share * largest);
+	}
+}
+
+static SandMass box_mass(const double size[3], const double centre[3])
+{
+	double volume = size[0] * size[1] * size[2];
+	SandMass mass = {.volume = volume, .centre = {centre[0], centre[1], centre[2]}};
+	for (int k = 0; k < 3; ++k)
+	{
+		double a = size[(k + 1) % 3], b = size[(k + 2) % 3];
+		mass.inertia[k] = volume * (a * a + b * b) / 12;
+	}
+	return mass;
+}
+
+static void a_box_has_the_mass_of_the_closed_form_near_and_far(void)
+{
+	const float low[3] = {1, 2, -3}, high[3] = {3, 5, 4};
+	const double size[3] = {2, 3, 7}, centre[3] = {2, 3.5, 0.5};
+	TestShape shape = {0};
+	test_shape_grid_box(&shape, low, high, 1);
+	SandMass mass = mass_of(&shape), expected = box_mass(size, centre);
+	check_mass(&mass, &expected, 1e-15);
+
+	// A million metres away floats are a sixteenth apart: whole corners stay exact, and so must the inertia.
+	const double far_centre[3] = {1e6 + 2, -2e6 + 3.5, 3e6 + 0.5};
+	test_shape_grid_box(&shape, low, high, 1);
+	test_shape_move(&shape, 1e6, -2e6, 3e6);
+	mass = mass_of(&shape);
+	expected = box_mass(size, far_centre);
+	check_mass(&mass, &expected, 1e-14);
+
+	test_shape_box(&shape, low, high, true);
+	mass = mass_of(&shape);
+	expected = box_mass(size, centre);
+	expected.volume = -expected.volume;
+	for (int k = 0; k < 3; ++k)
+	{
+		expected.inertia[k] = -expected.inertia[k];
+	}
+	check_mass(&mass, &expected, 1e-15);
+}
+
+static void a_corner_tetrahedron_has_negative_products_in_its_tensor(void)
+{
+	// Legs 1, 2, 3 on the axes: volume 1, centre at a quarter of the legs, integral of x^2 = 6 V a^2 / 60 and of
+	// x y = 6 V a b / 120 about the corner.
+	const float vertices[12] = {0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3};
+	const int32_t triangles[12] = {0, 2, 1, 0, 3, 2, 0, 1, 3, 1, 2, 3};
+	TestShape tetrahedron = {.vertices = (float *)vertices, 4, (int32_t *)triangles, 4};
+	SandMesh *mesh = test_shape_mesh(&tetrahedron, "Corner");
+	SandMass mass = sand_mesh_mass(mesh);
+	sand_mesh_destroy(mesh);
+	const double leg[3] = {1, 2, 3};
+	double square[3];
+	SandMass expected = {.volume = 1, .centre = {0.25, 0.5, 0.75}};
+	for (int k = 0; k < 3; ++k)
+	{
+		square[k] = leg[k] * leg[k] * (0.1 - 1.0 / 16);
+	}
+	for (int k = 0; k < 3; ++k)
+	{
+		expected.inertia[k] = square[(k + 1) % 3] + square[(k + 2) % 3];
+	}
+	expected.inertia[3] = -leg[0] * leg[1] * (0.05 - 1.0 / 16);
+	expected.inertia[4] = -leg[0] * leg[2] * (0.05 - 1.0 / 16);
+	expected.inertia[5] = -leg[1] * leg[2] * (0.05 - 1.0 / 16);
+	check_mass(&mass, &expected, 1e-15);
+}
+
+static void a_turned_box_has_the_turned_tensor(void)
+{
+	// A turn by 30 degrees about z, then 50 about x: the tensor of the box turns as R I R^T.
+	const float low[3] = {-1, -2, -0.5F}, high[3] = {1, 2, 0.5F};
+	const double size[3] = {2, 4, 1}, centre[3] = {0, 0, 0};
+	double c = cos(TEST_PI / 6), s = sin(TEST_PI / 6), e = cos(TEST_PI / 3.6), f = sin(TEST_PI / 3.6);
+	const double turn[3][3] = {{c, -s, 0}, {e * s, e * c, -f}, {f * s, f * c, e}};
+	TestShape shape = {0};
+	test_shape_box(&shape, low, high, false);
+	for (int vertex = 0; vertex < shape.vertex_count; ++vertex)
+	{
+		float *xyz = &shape.vertices[3 * vertex];
+		const double from[3] = {(double)xyz[0], (double)xyz[1], (double)xyz[2]};
+		for (int k = 0; k < 3; ++k)
+		{
+			xyz[k] = (float)(turn[k][0] * from[0] + turn[k][1] * from[1] + turn[k][2] * from[2]);
+		}
+	}
+	SandMass mass = mass_of(&shape), straight = box_mass(size, centre), expected = straight;
+	static const int axes[6][2] = {{0, 0}, {1, 1}, {2, 2}, {0, 1}, {0, 2}, {1, 2}};
+	for (int k = 0; k < 6; ++k)
+	{
+		expected.inertia[k] = 0;
+		for (int a = 0; a < 3; ++a)
+		{
+			expected.inertia[k] += turn[axes[k][0]][a] * straight.inertia[a] * turn[axes[k][1]][a];
+		}
+	}
+	CHECK(fabs(expected.inertia[3]) > 1 && fabs(expected.inertia[4]) > 1 && fabs(expected.inertia[5]) > 1);
+	check_mass(&mass, &expected, 2e-7); // corners are rounded to floats
+}
+
+static void a_sphere_tends_to_two_fifths_of_mass_times_radius_squared(void)
+{
+	double before = 0;
+	for (int level = 1; level <= 4; ++level)
+	{
+		TestShape shape = {0};
+		test_shape_icosphere(&shape, 2.0F, level);
+		test_shape_move(&shape, 5, 0, 0);
+		SandMass mass = mass_of(&shape);
+		double wanted = 0.4 * 4.0 / 3.0 * TEST_PI * 32, missing = wanted - mass.inertia[0];
+		CHECK_NEAR(mass.centre[0], 5, 1e-6);
+		// The icosphere has the icosahedron's symmetry: its tensor is that of a ball.
+		CHECK_NEAR(mass.inertia[1], mass.inertia[0], 1e-6 * wanted);
+		CHECK_NEAR(mass.inertia[2], mass.inertia[0], 1e-6 * wanted);
+		CHECK_NEAR(mass.inertia[3], 0, 1e-6 * wanted);
+		CHECK(missing > 0);
+		if (level > 1)
+		{
+			CHECK_NEAR(before / missing, 4, 0.4); // as the square of the edge
+		}
+		before = missing;
+	}
+}
+
+static void a_cavity_is_taken_away(void)
+{
+	const float low[3] = {-2, -2, -2}, high[3] = {2, 2, 2}, hole_low[3] = {0, 0, 0}, hole_high[3] = {1, 1, 1};
+	TestShape shape = {0};
+	test_shape_box(&shape, low, high, false);
+	test_shape_box(&shape, hole_low, hole_high, true);
+	SandMass mass = mass_of(&shape);
+	// 64 at the origin less 1 at (1, 1, 1) / 2.
+	double offset = -0.5 / 63;
+	SandMass expected = {.volume = 63, .centre = {offset, offset, offset}};
+	for (int k = 0; k < 3; ++k)
+	{
+		expected.inertia[k] = 64 * 32.0 / 12 - (2.0 / 12 + 2 * 0.25) - 63 * 2 * offset * offset;
+		expected.inertia[3 + k] = 0.25 + 63 * offset * offset;
+	}
+	check_mass(&mass, &expected, 1e-14);
+}
+
+static void a_sheet_without_volume_has_its_middle(void)
+{
+	const float vertices[12] = {0, 0, 5, 2, 0, 5, 2, 4, 5, 0, 4, 5};
+	const int32_t triangles[6] = {0, 1, 2, 0, 2, 3};
+	TestShape sheet = {.vertices = (float *)vertices, 4, (int32_t *)triangles, 2};
+	SandMesh *mesh = test_shape_mesh(&sheet, "Sheet");
+	SandMass mass = sand_mesh_mass(mesh), expected = {.centre = {1, 2, 5}};
+	check_mass(&mass, &expected, 0);
+	sand_mesh_destroy(mesh);
+}
+
 static void every_failed_allocation_is_reported_and_leaks_nothing(void)
 {
 	TestShape shape = {0};
@@ -607,5 +784,11 @@ void test_mesh(void)
 	RUN(degenerate_triangles_are_counted_and_do_not_open_a_closed_mesh);
 	RUN(a_sheet_folded_onto_itself_is_flat_but_two_mirrored_cubes_are_not);
 	RUN(edges_are_found_among_far_apart_vertex_numbers);
+	RUN(a_box_has_the_mass_of_the_closed_form_near_and_far);
+	RUN(a_corner_tetrahedron_has_negative_products_in_its_tensor);
+	RUN(a_turned_box_has_the_turned_tensor);
+	RUN(a_sphere_tends_to_two_fifths_of_mass_times_radius_squared);
+	RUN(a_cavity_is_taken_away);
+	RUN(a_sheet_without_volume_has_its_middle);
 	RUN(every_failed_allocation_is_reported_and_leaks_nothing);
 }
