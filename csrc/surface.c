@@ -1,17 +1,17 @@
 // surface: where a mesh is nearest, and whether a place is inside it.
 // Comes in: SandMesh. Goes out: SandSurface.
 //
-// Triangles lie in Morton order of their centres, eight to a leaf; a node holds the boxes of eight leaves or eight
-// nodes, so the tree needs no pointers: child k of node i is 8 i + k of the level below. Boxes and triangles are floats
-// relative to the middle of the mesh, in columns of eight. A search first finds the least distance in floats, then
-// looks again, in doubles, at all triangles that rounding may have kept from being it.
+// Triangles are split in halves along the longest side of their centres' box until four are left: a leaf. A node holds
+// the boxes of four leaves or four nodes, all full but the last of a level, so the tree needs no pointers: child k of
+// node i is 4 i + k of the level below. Boxes and triangles are floats relative to the middle of the mesh, in columns
+// of four. A search first finds the least distance in floats, then looks again, in doubles, at all triangles that
+// rounding may have kept from being it.
 //
 // For the winding number a node also knows, of each child, the sum of area times normal, its first moment about the
 // child's middle, and how far the child reaches; a child farther away than FAR times that counts as one dipole and its
 // correction (Barill 2018, second order), others are opened, and triangles near by are solid angles (van Oosterom and
 // Strackee 1983).
 #include "surface.h"
-#include "sort.h"
 
 #include <assert.h>
 #include <float.h>
@@ -25,9 +25,9 @@
 #include <immintrin.h>
 #endif
 
-#define WIDTH 8
-#define LEVEL_LIMIT 12      // 8^12 triangles are more than there can be
-#define STACK_LIMIT 96      // at most seven siblings wait on each level
+#define WIDTH 4
+#define LEVEL_LIMIT 16      // 4^16 triangles are more than there can be
+#define STACK_LIMIT 64      // at most three siblings wait on each level
 #define FAR 2.5f            // a child this many times its reach away is far
 #define PROBE_COUNT 1024    // places that tell whether the mesh overlaps itself
 #define PROBE_LIMIT 0.25    // winding number just outside a face of a clean mesh: 0, but for the error of the sum
@@ -35,8 +35,8 @@
 #define BOUND_MARGIN 1e-6f  // of the mesh's size: what boxes are grown by, more than rounding takes
 #define TASK_TRIANGLES 4096 // at least, per task
 
-typedef float f8 __attribute__((vector_size(32)));
-typedef int32_t i8 __attribute__((vector_size(32)));
+typedef float f4 __attribute__((vector_size(16)));
+typedef int32_t i4 __attribute__((vector_size(16)));
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -49,15 +49,21 @@ typedef struct Leaf
 	float inverse_normal[WIDTH];    // 1 / |normal|^2; 0 when there is none
 } Leaf;
 
+// Boxes of a node's children; those of absent ones are far away.
 typedef struct Node
 {
-	float low[3][WIDTH], high[3][WIDTH]; // boxes of the children; empty ones far away
-	float middle[3][WIDTH];              // of the children's area
-	float reach_square[WIDTH];           // (FAR * farthest corner of the child from its middle)^2
+	float low[3][WIDTH], high[3][WIDTH];
+} Node;
+
+// Of a node's children, what the winding number needs: apart, so that searches for the nearest do not drag it along.
+typedef struct Dipoles
+{
+	float middle[3][WIDTH];    // of the area
+	float reach_square[WIDTH]; // (FAR * farthest corner of the box from the middle)^2
 	float area[WIDTH];
 	float dipole[3][WIDTH]; // area times normal, summed
 	float moment[6][WIDTH]; // xx, yy, zz, xy, xz, yz of area * normal * (centre - middle), made symmetric
-} Node;
+} Dipoles;
 
 typedef struct Level
 {
@@ -75,6 +81,7 @@ struct SandSurface
 	Leaf *leaves;
 	int leaf_count;
 	Node *nodes;
+	Dipoles *dipoles;          // one per node
 	Level levels[LEVEL_LIMIT]; // 0 = nodes over leaves
 	int level_count;
 	int32_t *first_of_vertex; // into triangles_of_vertex, vertex_count + 1
@@ -129,46 +136,56 @@ static Vec normal_of(const SandSurface *s, int triangle)
 	return cross(sub(corner_of(s, triangle, 1), a), sub(corner_of(s, triangle, 2), a));
 }
 
-INLINE f8 load(const float *from)
+INLINE f4 load(const float *from)
 {
-	f8 v;
+	f4 v;
 	memcpy(&v, from, sizeof(v));
 	return v;
 }
 
-INLINE f8 splat(float v)
+INLINE f4 splat(float v)
 {
-	return (f8){v, v, v, v, v, v, v, v};
+	return (f4){v, v, v, v};
 }
 
-INLINE f8 choose(i8 mask, f8 yes, f8 no)
+INLINE f4 choose(i4 mask, f4 yes, f4 no)
 {
-	return (f8)(((i8)yes & mask) | ((i8)no & ~mask));
+	return (f4)(((i4)yes & mask) | ((i4)no & ~mask));
 }
 
-INLINE f8 least(f8 a, f8 b)
-{
-	return choose(a < b, a, b);
-}
-
-INLINE f8 most(f8 a, f8 b)
-{
-	return choose(a > b, a, b);
-}
-
-INLINE int bits_of(i8 mask)
+INLINE f4 least(f4 a, f4 b)
 {
 #if defined(__SSE2__)
-	typedef int32_t i4 __attribute__((vector_size(16)));
-	i4 low = __builtin_shufflevector(mask, mask, 0, 1, 2, 3), high = __builtin_shufflevector(mask, mask, 4, 5, 6, 7);
-	return _mm_movemask_ps((__m128)low) | _mm_movemask_ps((__m128)high) << 4;
+	return (f4)_mm_min_ps((__m128)a, (__m128)b);
 #else
-	int bits = 0;
-	for (int k = 0; k < WIDTH; ++k)
-	{
-		bits |= (mask[k] != 0) << k;
-	}
-	return bits;
+	return choose(a < b, a, b);
+#endif
+}
+
+INLINE f4 most(f4 a, f4 b)
+{
+#if defined(__SSE2__)
+	return (f4)_mm_max_ps((__m128)a, (__m128)b);
+#else
+	return choose(a > b, a, b);
+#endif
+}
+
+INLINE f4 root(f4 v)
+{
+#if defined(__SSE2__)
+	return (f4)_mm_sqrt_ps((__m128)v);
+#else
+	return (f4){sqrtf(v[0]), sqrtf(v[1]), sqrtf(v[2]), sqrtf(v[3])};
+#endif
+}
+
+INLINE int bits_of(i4 mask)
+{
+#if defined(__SSE2__)
+	return _mm_movemask_ps((__m128)mask);
+#else
+	return (mask[0] != 0) | (mask[1] != 0) << 1 | (mask[2] != 0) << 2 | (mask[3] != 0) << 3;
 #endif
 }
 
@@ -177,8 +194,7 @@ INLINE int bits_of(i8 mask)
 typedef struct Build
 {
 	SandSurface *s;
-	SandPool *pool;
-	uint64_t *records;
+	float *centres[3]; // of triangles
 	int level;
 	int task_count;
 } Build;
@@ -188,33 +204,105 @@ static int triangles_of(const SandSurface *s)
 	return s->mesh->triangle_count;
 }
 
-// Ten bits, each followed by two zeros.
-static uint32_t spread_bits(uint32_t v)
-{
-	v = (v | v << 16) & 0x030000FF;
-	v = (v | v << 8) & 0x0300F00F;
-	v = (v | v << 4) & 0x030C30C3;
-	return (v | v << 2) & 0x09249249;
-}
-
-static void key_task(void *context, int task)
+static void centre_task(void *context, int task)
 {
 	const Build *build = context;
 	const SandSurface *s = build->s;
-	int count = triangles_of(s);
-	double scale = s->extent > 0 ? 511.5 / s->extent : 0;
-	for (int i = sand_part_start(count, task, build->task_count);
-	     i < sand_part_start(count, task + 1, build->task_count); ++i)
+	int count = triangles_of(s), end = sand_part_start(count, task + 1, build->task_count);
+	for (int i = sand_part_start(count, task, build->task_count); i < end; ++i)
 	{
 		Vec a = corner_of(s, i, 0), b = corner_of(s, i, 1), c = corner_of(s, i, 2);
-		double centre[3] = {(a.x + b.x + c.x) / 3, (a.y + b.y + c.y) / 3, (a.z + b.z + c.z) / 3};
-		uint32_t key = 0;
-		for (int k = 0; k < 3; ++k)
+		build->centres[0][i] = (float)((a.x + b.x + c.x) / 3);
+		build->centres[1][i] = (float)((a.y + b.y + c.y) / 3);
+		build->centres[2][i] = (float)((a.z + b.z + c.z) / 3);
+		s->order[i] = i;
+	}
+}
+
+// In order of key, then number: no two are equal.
+INLINE bool comes_before(const float *key, int32_t a, int32_t b)
+{
+	return key[a] < key[b] || (key[a] == key[b] && a < b);
+}
+
+// Rearranges items[0 .. count) so that the first `part` are those that come first by key (Hoare 1961).
+static void select_first(int32_t *items, int count, int part, const float *key)
+{
+	int low = 0, high = count - 1;
+	while (low < high)
+	{
+		int32_t pivot = items[low + (high - low) / 2];
+		int i = low, j = high;
+		while (i <= j)
 		{
-			double cell = (centre[k] + s->extent) * scale;
-			key |= spread_bits((uint32_t)(cell < 0 ? 0 : cell > 1023 ? 1023 : cell)) << k;
+			while (comes_before(key, items[i], pivot))
+			{
+				++i;
+			}
+			while (comes_before(key, pivot, items[j]))
+			{
+				--j;
+			}
+			if (i <= j)
+			{
+				int32_t kept = items[i];
+				items[i++] = items[j];
+				items[j--] = kept;
+			}
 		}
-		build->records[i] = (uint64_t)key << 32 | (uint32_t)i;
+		if (part > j && part < i)
+		{
+			return;
+		}
+		high = part <= j ? j : high;
+		low = part >= i ? i : low;
+	}
+}
+
+// Brings `part` of the triangles of order[first, end) to the front, along the longest side of the box of their centres.
+static void split(const Build *build, int64_t first, int64_t end, int64_t part)
+{
+	if (part >= end - first)
+	{
+		return;
+	}
+	int32_t *items = build->s->order + first;
+	int count = (int)(end - first), longest = 0;
+	float sides[3];
+	for (int axis = 0; axis < 3; ++axis)
+	{
+		const float *key = build->centres[axis];
+		float low = key[items[0]], high = low;
+		for (int i = 1; i < count; ++i)
+		{
+			low = key[items[i]] < low ? key[items[i]] : low;
+			high = key[items[i]] > high ? key[items[i]] : high;
+		}
+		sides[axis] = high - low;
+		longest = sides[axis] > sides[longest] ? axis : longest;
+	}
+	select_first(items, count, (int)part, build->centres[longest]);
+}
+
+// Splits the triangles of every node of a level among its four children.
+static void split_task(void *context, int task)
+{
+	const Build *build = context;
+	const SandSurface *s = build->s;
+	const Level *level = &s->levels[build->level];
+	int64_t span = WIDTH, count = triangles_of(s); // span: triangles of a child
+	for (int i = 0; i < build->level; ++i)
+	{
+		span *= WIDTH;
+	}
+	int last = sand_part_start(level->count, task + 1, build->task_count);
+	for (int64_t i = sand_part_start(level->count, task, build->task_count); i < last; ++i)
+	{
+		int64_t first = i * WIDTH * span, end = first + WIDTH * span < count ? first + WIDTH * span : count;
+		int64_t half = first + 2 * span < end ? first + 2 * span : end;
+		split(build, first, end, 2 * span);
+		split(build, first, half, span);
+		split(build, half, end, span);
 	}
 }
 
@@ -309,7 +397,7 @@ static void add_dipole(Child *child, const double dipole[3], const double centre
 	child->moment[5] += moment[5] + dipole[1] * d[2] + dipole[2] * d[1];
 }
 
-static void close_child(const SandSurface *s, Node *node, int k, const Child *child)
+static void close_child(const SandSurface *s, Node *node, Dipoles *far, int k, const Child *child)
 {
 	float margin = BOUND_MARGIN * (float)s->extent;
 	double reach = 0;
@@ -317,25 +405,25 @@ static void close_child(const SandSurface *s, Node *node, int k, const Child *ch
 	{
 		node->low[axis][k] = (float)child->low[axis] - margin;
 		node->high[axis][k] = (float)child->high[axis] + margin;
-		node->middle[axis][k] = (float)child->middle[axis];
-		node->dipole[axis][k] = (float)child->dipole[axis];
-		double far = fmax(child->high[axis] - child->middle[axis], child->middle[axis] - child->low[axis]);
-		reach += far * far;
+		far->middle[axis][k] = (float)child->middle[axis];
+		far->dipole[axis][k] = (float)child->dipole[axis];
+		double side = fmax(child->high[axis] - child->middle[axis], child->middle[axis] - child->low[axis]);
+		reach += side * side;
 	}
 	for (int j = 0; j < 6; ++j)
 	{
-		node->moment[j][k] = (float)child->moment[j];
+		far->moment[j][k] = (float)child->moment[j];
 	}
-	node->area[k] = (float)child->area;
-	node->reach_square[k] = (float)reach * FAR * FAR;
+	far->area[k] = (float)child->area;
+	far->reach_square[k] = (float)reach * FAR * FAR;
 }
 
 // So far away that no search opens it, and without winding.
-static void close_empty(Node *node, int k)
+static void close_empty(Node *node, Dipoles *far, int k)
 {
 	for (int axis = 0; axis < 3; ++axis)
 	{
-		node->low[axis][k] = node->high[axis][k] = node->middle[axis][k] = 1e30f;
+		node->low[axis][k] = node->high[axis][k] = far->middle[axis][k] = 1e30f;
 	}
 }
 
@@ -369,7 +457,7 @@ static Child child_of_triangles(const SandSurface *s, int first, int end)
 	return child;
 }
 
-static Child child_of_node(const Node *node, int count)
+static Child child_of_node(const Node *node, const Dipoles *far, int count)
 {
 	Child child = empty_child();
 	double middles[WIDTH][3];
@@ -380,10 +468,10 @@ static Child child_of_node(const Node *node, int count)
 		{
 			low[k] = node->low[k][i];
 			high[k] = node->high[k][i];
-			middles[i][k] = node->middle[k][i];
-			child.middle[k] += (double)node->area[i] * middles[i][k];
+			middles[i][k] = far->middle[k][i];
+			child.middle[k] += (double)far->area[i] * middles[i][k];
 		}
-		child.area += (double)node->area[i];
+		child.area += (double)far->area[i];
 		add_box(&child, low, high);
 	}
 	find_middle(&child);
@@ -392,8 +480,8 @@ static Child child_of_node(const Node *node, int count)
 		double dipole[3], moment[6];
 		for (int k = 0; k < 6; ++k)
 		{
-			moment[k] = node->moment[k][i];
-			dipole[k % 3] = node->dipole[k % 3][i];
+			moment[k] = far->moment[k][i];
+			dipole[k % 3] = far->dipole[k % 3][i];
 		}
 		add_dipole(&child, dipole, middles[i], moment);
 	}
@@ -414,18 +502,20 @@ static void node_task(void *context, int task)
 	     i < sand_part_start(level->count, task + 1, build->task_count); ++i)
 	{
 		Node *node = &s->nodes[level->first + i];
+		Dipoles *far = &s->dipoles[level->first + i];
 		for (int k = 0; k < WIDTH; ++k)
 		{
 			int child = WIDTH * i + k;
 			if (child >= child_count)
 			{
-				close_empty(node, k);
+				close_empty(node, far, k);
 				continue;
 			}
 			int first = WIDTH * child, rest = grandchild_count - first, count = rest < WIDTH ? rest : WIDTH;
-			Child sums = build->level == 0 ? child_of_triangles(s, first, first + count)
-			                               : child_of_node(&s->nodes[below->first + child], count);
-			close_child(s, node, k, &sums);
+			Child sums = build->level == 0
+			                 ? child_of_triangles(s, first, first + count)
+			                 : child_of_node(&s->nodes[below->first + child], &s->dipoles[below->first + child], count);
+			close_child(s, node, far, k, &sums);
 		}
 	}
 }
@@ -480,25 +570,27 @@ static void plan_levels(SandSurface *s)
 	} while (count > 1);
 }
 
-static SandStatus sort_triangles(Build *build, SandError *err)
+static SandStatus order_triangles(Build *build, SandPool *pool, SandError *err)
 {
 	SandSurface *s = build->s;
-	int count = triangles_of(s);
-	SandSorter *sorter = NULL;
-	SandStatus status = sand_sorter_create(count, &sorter, err);
-	if (status != SAND_OK)
+	size_t count = (size_t)triangles_of(s);
+	float *centres = sand_alloc(3 * count, sizeof(float));
+	if (centres == NULL)
 	{
-		return status;
+		return sand_fail_memory(err, 3 * count * sizeof(float), "the centres of triangles");
 	}
-	build->records = sand_sorter_records(sorter);
-	build->task_count = sand_block_count(count, TASK_TRIANGLES);
-	sand_pool_run(build->pool, key_task, build, build->task_count);
-	const uint64_t *sorted = sand_sort(sorter, count, 30, build->pool);
-	for (int i = 0; i < count; ++i)
+	for (int axis = 0; axis < 3; ++axis)
 	{
-		s->order[i] = (int32_t)(uint32_t)sorted[i];
+		build->centres[axis] = centres + (size_t)axis * count;
 	}
-	sand_sorter_destroy(sorter);
+	build->task_count = sand_block_count((int)count, TASK_TRIANGLES);
+	sand_pool_run(pool, centre_task, build, build->task_count);
+	for (build->level = s->level_count - 1; build->level >= 0; --build->level)
+	{
+		build->task_count = sand_block_count(s->levels[build->level].count, 1);
+		sand_pool_run(pool, split_task, build, build->task_count);
+	}
+	sand_free(centres);
 	return SAND_OK;
 }
 
@@ -594,18 +686,19 @@ static SandStatus build_surface(SandSurface *s, SandPool *pool, SandError *err)
 	s->order = sand_alloc(triangle_count, sizeof(int32_t));
 	s->leaves = sand_alloc((size_t)s->leaf_count, sizeof(Leaf));
 	s->nodes = sand_alloc(node_count, sizeof(Node));
+	s->dipoles = sand_alloc(node_count, sizeof(Dipoles));
 	s->first_of_vertex = sand_alloc(vertex_count + 1, sizeof(int32_t));
 	s->triangles_of_vertex = sand_alloc(3 * triangle_count, sizeof(int32_t));
-	if (s->order == NULL || s->leaves == NULL || s->nodes == NULL || s->first_of_vertex == NULL ||
+	if (s->order == NULL || s->leaves == NULL || s->nodes == NULL || s->dipoles == NULL || s->first_of_vertex == NULL ||
 	    s->triangles_of_vertex == NULL)
 	{
 		return sand_fail_memory(err,
 		                        triangle_count * 4 * sizeof(int32_t) + (size_t)s->leaf_count * sizeof(Leaf) +
-		                            node_count * sizeof(Node),
+		                            node_count * (sizeof(Node) + sizeof(Dipoles)),
 		                        "the tree over a mesh");
 	}
-	Build build = {.s = s, .pool = pool};
-	SandStatus status = sort_triangles(&build, err);
+	Build build = {.s = s};
+	SandStatus status = order_triangles(&build, pool, err);
 	if (status != SAND_OK)
 	{
 		return status;
@@ -653,6 +746,7 @@ void sand_surface_destroy(SandSurface *s)
 		sand_free(s->order);
 		sand_free(s->leaves);
 		sand_free(s->nodes);
+		sand_free(s->dipoles);
 		sand_free(s->first_of_vertex);
 		sand_free(s->triangles_of_vertex);
 		sand_free(s);
@@ -677,27 +771,27 @@ const char *sand_surface_warning(const SandSurface *s)
 // ------------------------------------------------------------------------------------------------- nearest
 
 // Squared distances from p to the boxes of a node's children.
-INLINE f8 box_squares(const Node *node, const f8 p[3])
+INLINE f4 box_squares(const Node *node, const f4 p[3])
 {
-	f8 square = {0};
+	f4 square = {0};
 	for (int axis = 0; axis < 3; ++axis)
 	{
-		f8 d = most(most(load(node->low[axis]) - p[axis], p[axis] - load(node->high[axis])), splat(0));
+		f4 d = most(most(load(node->low[axis]) - p[axis], p[axis] - load(node->high[axis])), splat(0));
 		square += d * d;
 	}
 	return square;
 }
 
-INLINE f8 dot8(const f8 a[3], const f8 b[3])
+INLINE f4 dot8(const f4 a[3], const f4 b[3])
 {
 	return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
 }
 
 // (u x n) . w > 0 for all sides, w from the side's start to p: p is over the triangle. Then the distance is that to its
 // plane, else the least of those to the sides.
-INLINE f8 triangle_squares(const Leaf *leaf, const f8 p[3])
+INLINE f4 triangle_squares(const Leaf *leaf, const f4 p[3])
 {
-	f8 side[3][3], w[3][3], n[3];
+	f4 side[3][3], w[3][3], n[3];
 	for (int axis = 0; axis < 3; ++axis)
 	{
 		side[0][axis] = load(leaf->side[0][axis]);
@@ -708,18 +802,18 @@ INLINE f8 triangle_squares(const Leaf *leaf, const f8 p[3])
 		w[1][axis] = w[0][axis] - side[0][axis];
 		w[2][axis] = w[1][axis] - side[1][axis];
 	}
-	f8 nearest = splat(FLT_MAX);
-	i8 is_over = load(leaf->inverse_normal) > splat(0);
+	f4 nearest = splat(FLT_MAX);
+	i4 is_over = load(leaf->inverse_normal) > splat(0);
 	for (int e = 0; e < 3; ++e)
 	{
-		f8 across[3] = {side[e][1] * n[2] - side[e][2] * n[1], side[e][2] * n[0] - side[e][0] * n[2],
+		f4 across[3] = {side[e][1] * n[2] - side[e][2] * n[1], side[e][2] * n[0] - side[e][0] * n[2],
 		                side[e][0] * n[1] - side[e][1] * n[0]};
 		is_over &= dot8(across, w[e]) <= splat(0);
-		f8 t = least(most(dot8(side[e], w[e]) * load(leaf->inverse_square[e]), splat(0)), splat(1));
-		f8 d[3] = {w[e][0] - t * side[e][0], w[e][1] - t * side[e][1], w[e][2] - t * side[e][2]};
+		f4 t = least(most(dot8(side[e], w[e]) * load(leaf->inverse_square[e]), splat(0)), splat(1));
+		f4 d[3] = {w[e][0] - t * side[e][0], w[e][1] - t * side[e][1], w[e][2] - t * side[e][2]};
 		nearest = least(nearest, dot8(d, d));
 	}
-	f8 height = dot8(n, w[0]);
+	f4 height = dot8(n, w[0]);
 	return choose(is_over, height * height * load(leaf->inverse_normal), nearest);
 }
 
@@ -796,9 +890,9 @@ typedef struct Search
 } Search;
 
 // Children nearer than limit, the nearest on top.
-INLINE void open_node(const SandSurface *s, Search *search, Waiting w, const f8 p[3], float limit)
+INLINE void open_node(const SandSurface *s, Search *search, Waiting w, const f4 p[3], float limit)
 {
-	f8 squares = box_squares(&s->nodes[s->levels[w.level].first + w.index], p);
+	f4 squares = box_squares(&s->nodes[s->levels[w.level].first + w.index], p);
 	int bits = bits_of(squares <= splat(limit)), first = search->count;
 	for (; bits != 0; bits &= bits - 1)
 	{
@@ -820,7 +914,7 @@ INLINE void start_search(const SandSurface *s, Search *search)
 }
 
 // Least squared distance to any triangle, by floats; limit when none is nearer.
-static float least_square(const SandSurface *s, const f8 p[3], float limit)
+static float least_square(const SandSurface *s, const f4 p[3], float limit)
 {
 	Search search;
 	start_search(s, &search);
@@ -836,7 +930,7 @@ static float least_square(const SandSurface *s, const f8 p[3], float limit)
 			open_node(s, &search, w, p, limit);
 			continue;
 		}
-		f8 squares = triangle_squares(&s->leaves[w.index], p);
+		f4 squares = triangle_squares(&s->leaves[w.index], p);
 		int bits = bits_of(squares < splat(limit));
 		for (; bits != 0; bits &= bits - 1)
 		{
@@ -856,7 +950,7 @@ typedef struct Found
 } Found;
 
 // The nearest triangle by doubles, among those that floats put below limit. Of equals the one with the lower number.
-static Found nearest_below(const SandSurface *s, Vec place, const f8 p[3], float limit)
+static Found nearest_below(const SandSurface *s, Vec place, const f4 p[3], float limit)
 {
 	Found found = {.square = DBL_MAX, .triangle = -1};
 	Search search;
@@ -962,7 +1056,7 @@ static Vec relative(const SandSurface *s, const double place[3])
 
 static bool find_nearest(const SandSurface *s, Vec place, double reach, Found *found_out)
 {
-	const f8 p[3] = {splat((float)place.x), splat((float)place.y), splat((float)place.z)};
+	const f4 p[3] = {splat((float)place.x), splat((float)place.y), splat((float)place.z)};
 	float limit = reach * reach < 0.5 * (double)FLT_MAX ? (float)(reach * reach) : 0.5f * FLT_MAX;
 	limit = widened(s, place, limit);
 	float square = least_square(s, p, limit);
@@ -1007,21 +1101,16 @@ static double triangle_winding(const SandSurface *s, int triangle, Vec p)
 }
 
 // Dipole and its correction of a node's children, where mask is set.
-INLINE double far_winding(const Node *node, const f8 r[3], f8 square, i8 mask)
+INLINE double far_winding(const Dipoles *far, const f4 r[3], f4 square, i4 mask)
 {
-	f8 inverse = 1.0f / choose(mask, square, splat(1));
-	// 1 / r^3 by a root of the product: libm is not needed.
-	f8 cube = {0};
-	for (int k = 0; k < WIDTH; ++k)
-	{
-		cube[k] = inverse[k] * sqrtf(inverse[k]);
-	}
-	f8 sum = load(node->dipole[0]) * r[0] + load(node->dipole[1]) * r[1] + load(node->dipole[2]) * r[2];
-	f8 xx = load(node->moment[0]), yy = load(node->moment[1]), zz = load(node->moment[2]);
-	f8 along = xx * r[0] * r[0] + yy * r[1] * r[1] + zz * r[2] * r[2] + load(node->moment[3]) * r[0] * r[1] +
-	           load(node->moment[4]) * r[0] * r[2] + load(node->moment[5]) * r[1] * r[2];
+	f4 inverse = 1.0f / choose(mask, square, splat(1));
+	f4 cube = inverse * root(inverse);
+	f4 sum = load(far->dipole[0]) * r[0] + load(far->dipole[1]) * r[1] + load(far->dipole[2]) * r[2];
+	f4 xx = load(far->moment[0]), yy = load(far->moment[1]), zz = load(far->moment[2]);
+	f4 along = xx * r[0] * r[0] + yy * r[1] * r[1] + zz * r[2] * r[2] + load(far->moment[3]) * r[0] * r[1] +
+	           load(far->moment[4]) * r[0] * r[2] + load(far->moment[5]) * r[1] * r[2];
 	sum += (xx + yy + zz) - 3.0f * along * inverse;
-	f8 part = choose(mask, sum * cube, splat(0));
+	f4 part = choose(mask, sum * cube, splat(0));
 	double total = 0;
 	for (int k = 0; k < WIDTH; ++k)
 	{
@@ -1033,7 +1122,7 @@ INLINE double far_winding(const Node *node, const f8 r[3], f8 square, i8 mask)
 double sand_surface_winding(const SandSurface *s, const double place[3])
 {
 	Vec at = relative(s, place);
-	const f8 p[3] = {splat((float)at.x), splat((float)at.y), splat((float)at.z)};
+	const f4 p[3] = {splat((float)at.x), splat((float)at.y), splat((float)at.z)};
 	Search search;
 	start_search(s, &search);
 	double total = 0;
@@ -1049,15 +1138,15 @@ double sand_surface_winding(const SandSurface *s, const double place[3])
 			}
 			continue;
 		}
-		const Node *node = &s->nodes[s->levels[w.level].first + w.index];
-		f8 r[3], square = {0};
+		const Dipoles *far = &s->dipoles[s->levels[w.level].first + w.index];
+		f4 r[3], square = {0};
 		for (int axis = 0; axis < 3; ++axis)
 		{
-			r[axis] = load(node->middle[axis]) - p[axis];
+			r[axis] = load(far->middle[axis]) - p[axis];
 			square += r[axis] * r[axis];
 		}
-		i8 is_far = square > load(node->reach_square);
-		total += far_winding(node, r, square, is_far);
+		i4 is_far = square > load(far->reach_square);
+		total += far_winding(far, r, square, is_far);
 		for (int bits = bits_of(~is_far); bits != 0; bits &= bits - 1)
 		{
 			assert(search.count < STACK_LIMIT);

@@ -1,7 +1,7 @@
 // surface: where a mesh is nearest, and whether a place is inside it. Exact, for any number of places, on any thread.
 // Comes in: SandMesh. Goes out: SandSurface: distance, closest point, pseudo-normal, winding number, inside.
 //
-// A tree of boxes, eight to a node, over triangles in Morton order. The sign of a distance comes from the
+// A tree of boxes, four to a node, over the triangles. The sign of a distance comes from the
 // angle-weighted pseudo-normal of the nearest face, edge or vertex (Baerentzen and Aanaes 2005) when the mesh is a
 // clean closed one, and else from the generalised winding number (Jacobson 2013), summed over the tree with dipoles for
 // far nodes (Barill 2018). Doubles inside, relative to the middle of the mesh, so that a mesh far from the origin loses
