@@ -32,7 +32,7 @@
 // cut smaller than needed, and nothing else changes.
 #define NEAR_LIMIT 128
 // Longest-edge bisection shortens the longest edge to sqrt(3) 2^(-depth / 2) of it (Stynes 1980). Meshes are at most
-// 2^20 spacings wide (see check_spacing) before they are cut down to 1: 44 levels, one entry each.
+// 2^20 spacings wide (see sand_sampler_check_spacing) before they are cut down to 1: 44 levels, one entry each.
 #define STACK_LIMIT 64
 // Spacing in steps of float at the mesh's farthest coordinate, below which rounding would spoil the spacing.
 #define STEPS_PER_SPACING 16.0
@@ -156,7 +156,7 @@ static double count_pieces(const SandMesh *mesh, double spacing)
 }
 
 // Refuses a spacing that is no length, that floats cannot hold, or that leads to more points than the limit.
-static SandStatus check_spacing(const SandMesh *mesh, double spacing, double point_estimate, SandError *err)
+SandStatus sand_sampler_check_spacing(const SandMesh *mesh, double spacing, double point_estimate, SandError *err)
 {
 	if (!isfinite(spacing) || spacing <= 0.0)
 	{
@@ -620,7 +620,7 @@ SandStatus sand_sampler_cover(const SandMesh *mesh, const SandCoverDesc *desc, S
 	*points_out = (SandPoints){0};
 	double spacing = (double)desc->spacing;
 	double estimate = 1.0 + COVER_DENSITY * mesh->area / (spacing * spacing);
-	SandStatus status = check_spacing(mesh, spacing, estimate, err);
+	SandStatus status = sand_sampler_check_spacing(mesh, spacing, estimate, err);
 	if (status != SAND_OK)
 	{
 		return status;
@@ -1260,7 +1260,7 @@ static SandStatus check_fill(const SandMesh *mesh, const SandFillDesc *desc, San
 		                 jitter);
 	}
 	double spacing_cubed = spacing * spacing * spacing;
-	status = check_spacing(mesh, spacing, sqrt(2.0) * fabs(mesh->volume) / spacing_cubed, err);
+	status = sand_sampler_check_spacing(mesh, spacing, sqrt(2.0) * fabs(mesh->volume) / spacing_cubed, err);
 	if (status != SAND_OK)
 	{
 		return status;

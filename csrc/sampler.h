@@ -3,7 +3,7 @@
 #ifndef SAND_SAMPLER_H
 #define SAND_SAMPLER_H
 
-#include "surface.h"
+#include "mesh.h"
 
 /// xyz per point, metres. Zero-initialised is empty. Owner: whoever holds the struct, frees with sand_points_free.
 typedef struct SandPoints
@@ -17,6 +17,11 @@ void sand_points_free(SandPoints *points); // leaves it zeroed; NULL is fine
 /// More points than this are refused with the estimate, before anything is allocated.
 #define SAND_SAMPLER_POINT_LIMIT 100000000
 
+/// SAND_ERROR_ARGUMENT for a spacing that is no length above 0, that floats cannot hold at the mesh's coordinates, or
+/// that leads to more points than the limit or more pieces of surface than can be visited; point_estimate by the
+/// caller.
+SandStatus sand_sampler_check_spacing(const SandMesh *mesh, double spacing, double point_estimate, SandError *err);
+
 typedef struct SandCoverDesc
 {
 	float spacing; // m, > 0: no two points are nearer; no place of the surface is farther than this (and 1 %) from a
@@ -29,22 +34,6 @@ typedef struct SandCoverDesc
 /// Fails: SAND_ERROR_ARGUMENT (spacing not finite or <= 0, an estimate above the limit, or a spacing too fine for
 /// floats that far from the origin), SAND_ERROR_MEMORY. On failure *points_out is empty.
 SandStatus sand_sampler_cover(const SandMesh *mesh, const SandCoverDesc *desc, SandPoints *points_out, SandError *err);
-
-typedef struct SandSpreadDesc
-{
-	float spacing; // m, > 0: distance that nearest neighbours settle at
-	float offset;  // m: signed distance of the points from the mesh, negative inside; 0 = on it
-	uint64_t seed;
-	const SandCancel *cancel; // may be NULL
-} SandSpreadDesc;
-
-/// As even as can be: seeded by area, pushed apart on the surface (Bell 2005 eq. 20), put in where there are gaps and
-/// taken out where they crowd, until the spacing settles. Open or closed; sides of a plate thinner than the spacing
-/// share their points. Deterministic, the same for every thread count of pool (NULL = this thread). Fails as
-/// sand_sampler_cover, and with SAND_ERROR_MESH when the level at that offset does not exist (deeper than the mesh),
-/// SAND_CANCELLED.
-SandStatus sand_sampler_spread(const SandSurface *surface, const SandSpreadDesc *desc, SandPool *pool,
-                               SandPoints *points_out, SandError *err);
 
 typedef struct SandFillDesc
 {

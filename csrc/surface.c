@@ -913,9 +913,10 @@ INLINE void start_search(const SandSurface *s, Search *search)
 	search->count = 1;
 }
 
-// Least squared distance to any triangle, by floats; limit when none is nearer.
-static float least_square(const SandSurface *s, const f4 p[3], float limit)
+// Least squared distance to any triangle, by floats, and its place in the order; limit and -1 when none is nearer.
+static float least_square(const SandSurface *s, const f4 p[3], float limit, int *at_out)
 {
+	*at_out = -1;
 	Search search;
 	start_search(s, &search);
 	while (search.count > 0)
@@ -934,8 +935,12 @@ static float least_square(const SandSurface *s, const f4 p[3], float limit)
 		int bits = bits_of(squares < splat(limit));
 		for (; bits != 0; bits &= bits - 1)
 		{
-			float square = squares[__builtin_ctz((unsigned)bits)];
-			limit = square < limit ? square : limit;
+			int k = __builtin_ctz((unsigned)bits);
+			if (squares[k] < limit)
+			{
+				limit = squares[k];
+				*at_out = WIDTH * w.index + k;
+			}
 		}
 	}
 	return limit;
@@ -1059,7 +1064,8 @@ static bool find_nearest(const SandSurface *s, Vec place, double reach, Found *f
 	const f4 p[3] = {splat((float)place.x), splat((float)place.y), splat((float)place.z)};
 	float limit = reach * reach < 0.5 * (double)FLT_MAX ? (float)(reach * reach) : 0.5f * FLT_MAX;
 	limit = widened(s, place, limit);
-	float square = least_square(s, p, limit);
+	int at;
+	float square = least_square(s, p, limit, &at);
 	Found found = nearest_below(s, place, p, widened(s, place, square));
 	if (found.triangle < 0 || !(sqrt(found.square) < reach || isinf(reach)))
 	{
@@ -1086,6 +1092,31 @@ bool sand_surface_nearest(const SandSurface *s, const double place[3], double re
 	nearest_out->normal[2] = s->turn * normal.z;
 	nearest_out->triangle = found.triangle;
 	return true;
+}
+
+bool sand_surface_snap(const SandSurface *s, double place[3], double reach, int *triangle_out)
+{
+	Vec from = relative(s, place), to;
+	const f4 p[3] = {splat((float)from.x), splat((float)from.y), splat((float)from.z)};
+	int at;
+	(void)least_square(s, p, widened(s, from, (float)(reach * reach)), &at);
+	if (at < 0)
+	{
+		return false;
+	}
+	int triangle = s->order[at < triangles_of(s) ? at : triangles_of(s) - 1];
+	Vec corner[3] = {corner_of(s, triangle, 0), corner_of(s, triangle, 1), corner_of(s, triangle, 2)};
+	(void)nearest_of_triangle(corner, from, &to);
+	place[0] = to.x + s->middle[0];
+	place[1] = to.y + s->middle[1];
+	place[2] = to.z + s->middle[2];
+	*triangle_out = triangle;
+	return true;
+}
+
+const int32_t *sand_surface_order(const SandSurface *s)
+{
+	return s->order;
 }
 
 // ------------------------------------------------------------------------------------------------- winding

@@ -32,6 +32,13 @@ const SandMesh *sand_surface_mesh(const SandSurface *surface);
 /// False, and *nearest_out unchanged, when no part of the mesh is nearer than reach (m; INFINITY = however far).
 bool sand_surface_nearest(const SandSurface *surface, const double place[3], double reach, SandNearest *nearest_out);
 
+/// As sand_surface_nearest by floats alone: the place moves to the nearest of the mesh, or to one that is farther by
+/// less than 1e-6 of the mesh's size. False, and nothing changed, when it is not nearer than reach. Half the time.
+bool sand_surface_snap(const SandSurface *surface, double place[3], double reach, int *triangle_out);
+
+/// Every triangle once, neighbours near each other. Owned by the surface.
+const int32_t *sand_surface_order(const SandSurface *surface);
+
 /// Generalised winding number: about 1 inside, 0 outside, between them near a hole, 2 where two solids overlap.
 /// Counted so that the inside of a mesh turned inside out is 1 as well. Within 0.01 of the sum over all triangles.
 double sand_surface_winding(const SandSurface *surface, const double place[3]);
