@@ -77,6 +77,7 @@ void test_sort(void);
 void test_io(void);
 void test_mesh(void);
 void test_sampler(void);
+void test_fit(void);
 void test_scene(void);
 void test_sim(void);
 void test_contact(void);
