@@ -15,6 +15,7 @@
 #define FLAT_SHARE 1e-12
 // Longest name a sentence shows, so that its advice is never cut off.
 #define SHOWN_NAME_BYTES 100
+static_assert(SHOWN_NAME_BYTES + 16 <= sizeof(SandMeshLabel), "a cut name with its quotes fits");
 
 // Axes of the six products xx, yy, zz, xy, xz, yz.
 static const int PRODUCT_AXES[6][2] = {{0, 0}, {1, 1}, {2, 2}, {0, 1}, {0, 2}, {1, 2}};
@@ -29,15 +30,10 @@ typedef struct MeshBlock
 	bool is_flat;
 } MeshBlock;
 
-typedef struct Label
+// A long name is cut between two UTF-8 characters.
+static SandMeshLabel make_label(const char *name)
 {
-	char text[SHOWN_NAME_BYTES + 16];
-} Label;
-
-// "Mesh 'Cube'", or "The mesh" without a name. A long name is cut between two UTF-8 characters.
-static Label make_label(const char *name)
-{
-	Label label;
+	SandMeshLabel label;
 	if (name == NULL || name[0] == '\0')
 	{
 		(void)snprintf(label.text, sizeof(label.text), "The mesh");
@@ -60,7 +56,7 @@ static Label make_label(const char *name)
 static SandStatus check_input(const char *name, const float *vertices, int64_t vertex_count, const int32_t *triangles,
                               int64_t triangle_count, SandError *err)
 {
-	Label label = make_label(name);
+	SandMeshLabel label = make_label(name);
 	if (vertex_count <= 0)
 	{
 		return sand_fail(err, SAND_ERROR_MESH, "%s has no vertices; choose an object with faces", label.text);
@@ -323,7 +319,7 @@ void sand_mesh_destroy(SandMesh *mesh)
 
 SandStatus sand_mesh_require_closed(const SandMesh *mesh, SandError *err)
 {
-	Label label = make_label(sand_mesh_name(mesh));
+	SandMeshLabel label = sand_mesh_label(mesh);
 	int open_count = mesh->open_edge_count, bad_count = mesh->bad_edge_count;
 	if (open_count > 0 && bad_count == 0)
 	{
@@ -401,6 +397,11 @@ SandMass sand_mesh_mass(const SandMesh *mesh)
 		mass.inertia[3 + k] = -about[3 + k];
 	}
 	return mass;
+}
+
+SandMeshLabel sand_mesh_label(const SandMesh *mesh)
+{
+	return make_label(sand_mesh_name(mesh));
 }
 
 const char *sand_mesh_name(const SandMesh *mesh)

@@ -50,4 +50,11 @@ SandMass sand_mesh_mass(const SandMesh *mesh);
 /// The name given at creation, "" when none. Owned by the mesh.
 const char *sand_mesh_name(const SandMesh *mesh);
 
+/// "Mesh 'Cube'", or "The mesh" without a name: how a sentence about it begins. A long name is cut.
+typedef struct SandMeshLabel
+{
+	char text[120];
+} SandMeshLabel;
+SandMeshLabel sand_mesh_label(const SandMesh *mesh);
+
 #endif

@@ -7,9 +7,14 @@
 
 #define TEST_PI 3.14159265358979323846
 
-static inline void *test_shape_grow(void *memory, size_t bytes)
+/// Room for one more element after `count` of `size` bytes: the capacity doubles whenever count is a power of two.
+static inline void *test_shape_grow(void *memory, int count, size_t size)
 {
-	void *grown = realloc(memory, bytes);
+	if (count > 0 && (count & (count - 1)) != 0)
+	{
+		return memory;
+	}
+	void *grown = realloc(memory, 2 * ((size_t)count + 1) * size);
 	if (grown == NULL)
 	{
 		printf("no memory for a test shape\n");
@@ -21,7 +26,7 @@ static inline void *test_shape_grow(void *memory, size_t bytes)
 /// Adds a vertex and returns its number.
 static inline int test_shape_vertex(TestShape *shape, double x, double y, double z)
 {
-	shape->vertices = test_shape_grow(shape->vertices, ((size_t)shape->vertex_count + 1) * 3 * sizeof(float));
+	shape->vertices = test_shape_grow(shape->vertices, shape->vertex_count, 3 * sizeof(float));
 	float *vertex = &shape->vertices[3 * (size_t)shape->vertex_count];
 	vertex[0] = (float)x;
 	vertex[1] = (float)y;
@@ -31,7 +36,7 @@ static inline int test_shape_vertex(TestShape *shape, double x, double y, double
 
 static inline void test_shape_triangle(TestShape *shape, int a, int b, int c)
 {
-	shape->triangles = test_shape_grow(shape->triangles, ((size_t)shape->triangle_count + 1) * 3 * sizeof(int32_t));
+	shape->triangles = test_shape_grow(shape->triangles, shape->triangle_count, 3 * sizeof(int32_t));
 	int32_t *triangle = &shape->triangles[3 * (size_t)shape->triangle_count++];
 	triangle[0] = a;
 	triangle[1] = b;

@@ -544,8 +544,11 @@ static void edges_are_found_among_far_apart_vertex_numbers(void)
 		VERTEX_COUNT = 200000
 	};
 	const int32_t used[4] = {3, 300, 70001, VERTEX_COUNT - 1};
-	float *vertices = test_shape_grow(NULL, (size_t)VERTEX_COUNT * 3 * sizeof(float));
-	memset(vertices, 0, (size_t)VERTEX_COUNT * 3 * sizeof(float));
+	float *vertices = calloc(VERTEX_COUNT, 3 * sizeof(float));
+	if (!CHECK(vertices != NULL))
+	{
+		return;
+	}
 	for (int i = 0; i < 3; ++i)
 	{
 		vertices[3 * (size_t)used[i + 1] + (size_t)i] = 1.0F;
