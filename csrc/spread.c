@@ -17,12 +17,11 @@
 
 #define DENSITY 0.9     // points times spacing^2 over area at the start; 1.155 would be a perfect hexagonal lattice
 #define SETTLED 0.045f  // share of the spacing that no pair lacks more of at the end
-#define CROWDED 0.7     // nearer than this share of the spacing, one of two goes
 #define FREE 0.85       // with nobody nearer than this share, one more fits
 #define NEAREST 0.935   // what still lies nearer after all sweeps goes
 #define ROUGH_SWEEPS 12 // before points are put in
 #define ROUND_SWEEPS 8  // after each time
-#define ROUND_LIMIT 3   // how often
+#define ROUND_LIMIT 6   // how often at most
 #define LAST_SWEEPS 40  // at most
 #define LEVEL_TOLERANCE 0.05 // of the offset: how far a point may be from it
 #define PUSH 0.35f    // share of what a pair lacks that each of the two goes in a sweep: 0.5 alone would be all of it
@@ -472,7 +471,7 @@ static void drop_marked(Spread *s)
 }
 
 // Of two points nearer than `share` of the spacing one goes: the one with more such neighbours, or the later.
-static void take_out(Spread *s, double share)
+static int take_out(Spread *s, double share)
 {
 	make_lists(s);
 	float limit = (float)(share * s->spacing), square = limit * limit;
@@ -489,7 +488,9 @@ static void take_out(Spread *s, double share)
 			s->triangles[goes_i ? i : j] = -1;
 		}
 	}
+	int old_count = s->count;
 	drop_marked(s);
+	return old_count - s->count;
 }
 
 // A place beside a point where one more might go.
@@ -657,14 +658,22 @@ static SandStatus settle(Spread *s, float lack, int sweep_limit, SandError *err)
 	                       : SAND_OK;
 }
 
+// Rough sweeps, then rounds of taking out, putting in and settling. What counts as crowded grows from round to round:
+// at first sweeps may still help. The last rounds take out whatever is nearer than the spacing allows, so that none is
+// in the end: where a mesh is thinner than the spacing, up to half of the points.
 static SandStatus relax(Spread *s, SandError *err)
 {
-	int added = 0;
+	static const double crowded[ROUND_LIMIT] = {0.8, 0.85, 0.9, NEAREST, NEAREST, NEAREST};
 	make_lists(s);
 	SandStatus status = settle(s, SETTLED, ROUGH_SWEEPS, err);
-	for (int round = 0; round < ROUND_LIMIT && status == SAND_OK && (round == 0 || added > s->count / 100); ++round)
+	int added = s->count, taken = 0;
+	for (int round = 0; round < ROUND_LIMIT && status == SAND_OK; ++round)
 	{
-		take_out(s, CROWDED);
+		taken = take_out(s, crowded[round]);
+		if (round > 0 && taken == 0 && added <= s->count / 100)
+		{
+			continue;
+		}
 		status = put_in(s, FREE, &added, err);
 		status = status == SAND_OK ? settle(s, SETTLED, ROUND_SWEEPS, err) : status;
 	}
@@ -674,7 +683,7 @@ static SandStatus relax(Spread *s, SandError *err)
 	}
 	if (status == SAND_OK)
 	{
-		take_out(s, NEAREST);
+		(void)take_out(s, NEAREST);
 	}
 	return status;
 }

@@ -623,11 +623,16 @@ static void probe_task(void *context, int task)
 		double size = sqrt(dot(n, n));
 		if (size > 0)
 		{
-			double height = s->turn * 1e-3 * sqrt(size) / size, p[3];
-			Vec a = corner_of(s, low, 0), b = corner_of(s, low, 1), c = corner_of(s, low, 2);
-			p[0] = (a.x + b.x + c.x) / 3 + height * n.x + s->middle[0];
-			p[1] = (a.y + b.y + c.y) / 3 + height * n.y + s->middle[1];
-			p[2] = (a.z + b.z + c.z) / 3 + height * n.z + s->middle[2];
+			double height = s->turn * 1e-6 * sqrt(size) / size, p[3];
+			double f = sand_random(0, 2 * (uint64_t)i), g = sand_random(0, 2 * (uint64_t)i + 1);
+			bool is_beyond = f + g > 1;
+			f = is_beyond ? 1 - f : f;
+			g = is_beyond ? 1 - g : g;
+			Vec a = corner_of(s, low, 0), place = add_scaled(a, sub(corner_of(s, low, 1), a), f);
+			place = add_scaled(add_scaled(place, sub(corner_of(s, low, 2), a), g), n, height);
+			p[0] = place.x + s->middle[0];
+			p[1] = place.y + s->middle[1];
+			p[2] = place.z + s->middle[2];
 			bad_count += fabs(sand_surface_winding(s, p)) > PROBE_LIMIT;
 		}
 	}
