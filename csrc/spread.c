@@ -22,6 +22,7 @@
 #define ROUGH_SWEEPS 12 // before points are put in
 #define ROUND_SWEEPS 8  // after each time
 #define ROUND_LIMIT 6   // how often at most
+#define MANY 32         // more than one in so many put in: there may be room for more
 #define LAST_SWEEPS 40  // at most
 #define LEVEL_TOLERANCE 0.05 // of the offset: how far a point may be from it
 #define PUSH 0.35f    // share of what a pair lacks that each of the two goes in a sweep: 0.5 alone would be all of it
@@ -64,6 +65,7 @@ typedef struct Spread
 	int bucket_bits;
 	double cells_per_metre;
 	int sweep_count; // since the lists were made
+	float lacking;   // largest share of the spacing that a pair lacked before the last sweep
 	int task_count;
 	float moved_square[SAND_BLOCK_LIMIT]; // farthest from where it was listed
 	float lack[SAND_BLOCK_LIMIT];         // largest share of the spacing that a pair lacks
@@ -473,7 +475,6 @@ static void drop_marked(Spread *s)
 // Of two points nearer than `share` of the spacing one goes: the one with more such neighbours, or the later.
 static int take_out(Spread *s, double share)
 {
-	make_lists(s);
 	float limit = (float)(share * s->spacing), square = limit * limit;
 	for (int i = 0; i < s->count; ++i)
 	{
@@ -644,12 +645,14 @@ static bool is_cancelled(const Spread *s)
 	return s->cancel != NULL && atomic_load(&s->cancel->is_raised) != 0;
 }
 
-// Sweeps until no pair lacks more than `lack` of the spacing, or sweep_limit of them are done.
-static SandStatus settle(Spread *s, float lack, int sweep_limit, SandError *err)
+// Sweeps until no pair lacks more than SETTLED of the spacing, or sweep_limit of them are done. s->lacking is what
+// pairs lack then.
+static SandStatus settle(Spread *s, int sweep_limit, SandError *err)
 {
 	for (int i = 0; i < sweep_limit && !is_cancelled(s); ++i)
 	{
-		if (sweep(s) < lack)
+		s->lacking = sweep(s);
+		if (s->lacking < SETTLED)
 		{
 			return SAND_OK;
 		}
@@ -665,23 +668,22 @@ static SandStatus relax(Spread *s, SandError *err)
 {
 	static const double crowded[ROUND_LIMIT] = {0.8, 0.85, 0.9, NEAREST, NEAREST, NEAREST};
 	make_lists(s);
-	SandStatus status = settle(s, SETTLED, ROUGH_SWEEPS, err);
-	int added = s->count, taken = 0;
+	SandStatus status = settle(s, ROUGH_SWEEPS, err);
+	int added = s->count;
 	for (int round = 0; round < ROUND_LIMIT && status == SAND_OK; ++round)
 	{
-		taken = take_out(s, crowded[round]);
-		if (round > 0 && taken == 0 && added <= s->count / 100)
+		int taken = (double)s->lacking > 1 - crowded[round] ? take_out(s, crowded[round]) : 0;
+		if (taken > 0 || added > s->count / MANY)
 		{
-			continue;
+			status = put_in(s, FREE, &added, err);
+			status = status == SAND_OK ? settle(s, ROUND_SWEEPS, err) : status;
 		}
-		status = put_in(s, FREE, &added, err);
-		status = status == SAND_OK ? settle(s, SETTLED, ROUND_SWEEPS, err) : status;
 	}
-	if (status == SAND_OK)
+	if (status == SAND_OK && s->lacking >= SETTLED)
 	{
-		status = settle(s, SETTLED, LAST_SWEEPS, err);
+		status = settle(s, LAST_SWEEPS, err);
 	}
-	if (status == SAND_OK)
+	if (status == SAND_OK && (double)s->lacking > 1 - NEAREST)
 	{
 		(void)take_out(s, NEAREST);
 	}
