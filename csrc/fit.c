@@ -41,7 +41,6 @@ static const double MASS_LEAST = 0.01;       // of an equal share: a sphere with
 static const double MASS_TOLERANCE = 1e-9;   // of sum, centre over size, inertia over the largest moment
 
 // ---- tree
-// ------------------------------------------------------------------------------------------------------------
 
 typedef struct Ball
 {
@@ -345,7 +344,6 @@ static void find_nearest(const Tree *tree, Query *q)
 }
 
 // ---- spacing
-// ---------------------------------------------------------------------------------------------------------
 
 typedef struct SpacingContext
 {
@@ -446,7 +444,6 @@ static void measure_spacing(const Tree *tree, const SandCancel *cancel, SandPool
 }
 
 // ---- distance of mesh and spheres
-// ------------------------------------------------------------------------------------
 
 typedef struct PlaceContext
 {
@@ -638,7 +635,6 @@ static SandStatus measure_distance(const SandSurface *surface, const SandFitDesc
 }
 
 // ---- volume of the union
-// ---------------------------------------------------------------------------------------------
 
 enum
 {
@@ -892,7 +888,6 @@ done:
 }
 
 // ---- masses
-// ----------------------------------------------------------------------------------------------------------
 
 // What a unit of mass in the sphere adds to sum, first moments, and inertia (xx, yy, zz, xy, xz, yz), in units of the
 // body's size.
@@ -985,12 +980,11 @@ static void solve_least(double matrix[TERM_COUNT][TERM_COUNT], const double righ
 	}
 }
 
-// Moves the masses above `least` by the least correction towards the wanted sums; those at `least` stay. Returns the
-// largest difference that was there before.
-static double correct_masses(const SandFitDesc *desc, const double centre[3], double size,
-                             const double wanted[TERM_COUNT], double least, double *masses)
+// Moves the masses above `least` by the least correction towards the wanted sums; those at `least` stay.
+static void correct_masses(const SandFitDesc *desc, const double centre[3], double size,
+                           const double wanted[TERM_COUNT], double least, double *masses)
 {
-	double matrix[TERM_COUNT][TERM_COUNT] = {{0}}, right[TERM_COUNT], x[TERM_COUNT], terms[TERM_COUNT], largest = 0;
+	double matrix[TERM_COUNT][TERM_COUNT] = {{0}}, right[TERM_COUNT], x[TERM_COUNT], terms[TERM_COUNT];
 	memcpy(right, wanted, sizeof(right));
 	for (int i = 0; i < desc->sphere_count; ++i)
 	{
@@ -1006,7 +1000,6 @@ static double correct_masses(const SandFitDesc *desc, const double centre[3], do
 	}
 	for (int p = 0; p < TERM_COUNT; ++p)
 	{
-		largest = fmax(largest, fabs(right[p]));
 		for (int q = 0; q < p; ++q)
 		{
 			matrix[p][q] = matrix[q][p];
@@ -1024,6 +1017,25 @@ static double correct_masses(const SandFitDesc *desc, const double centre[3], do
 			}
 		}
 	}
+}
+
+// Largest difference to the wanted sums once the masses are scaled to a sum of 1.
+static double difference_of(const SandFitDesc *desc, const double centre[3], double size,
+                            const double wanted[TERM_COUNT], const double *masses)
+{
+	double sums[TERM_COUNT] = {0}, terms[TERM_COUNT], largest = 0;
+	for (int i = 0; i < desc->sphere_count; ++i)
+	{
+		terms_of(desc, i, centre, size, terms);
+		for (int p = 0; p < TERM_COUNT; ++p)
+		{
+			sums[p] += masses[i] * terms[p];
+		}
+	}
+	for (int p = 0; p < TERM_COUNT; ++p)
+	{
+		largest = fmax(largest, fabs(sums[p] / sums[0] - wanted[p]));
+	}
 	return largest;
 }
 
@@ -1039,42 +1051,74 @@ static bool hold_masses(int count, double least, double *masses)
 	return is_any;
 }
 
+// Equal masses, corrected, with those that would fall below the least held there and the others corrected again.
+static void hold_and_correct(const SandFitDesc *desc, const double centre[3], double size,
+                             const double wanted[TERM_COUNT], double *masses)
+{
+	double equal = 1.0 / desc->sphere_count, least = MASS_LEAST * equal;
+	for (int i = 0; i < desc->sphere_count; ++i)
+	{
+		masses[i] = equal;
+	}
+	bool is_held = true;
+	for (int trial = 0; trial < MASS_TRIALS && is_held; ++trial)
+	{
+		correct_masses(desc, centre, size, wanted, least, masses);
+		is_held = hold_masses(desc->sphere_count, least, masses);
+	}
+	// Once more, for what the last correction lost in rounding.
+	correct_masses(desc, centre, size, wanted, least, masses);
+	hold_masses(desc->sphere_count, least, masses);
+}
+
+// Equal masses, corrected as far as none falls below the least: every difference shrinks by the same share.
+static void correct_in_part(const SandFitDesc *desc, const double centre[3], double size,
+                            const double wanted[TERM_COUNT], double *masses)
+{
+	double equal = 1.0 / desc->sphere_count, least = MASS_LEAST * equal, share = 1;
+	for (int i = 0; i < desc->sphere_count; ++i)
+	{
+		masses[i] = equal;
+	}
+	correct_masses(desc, centre, size, wanted, least, masses);
+	for (int i = 0; i < desc->sphere_count; ++i)
+	{
+		share = masses[i] < least ? fmin(share, (equal - least) / (equal - masses[i])) : share;
+	}
+	for (int i = 0; i < desc->sphere_count; ++i)
+	{
+		masses[i] = equal + share * (masses[i] - equal);
+	}
+}
+
 bool sand_fit_masses(const SandMass *wanted, double mass, const SandFitDesc *desc, double *masses_out)
 {
-	int count = desc->sphere_count;
 	double moment = fmax(wanted->inertia[0], fmax(wanted->inertia[1], wanted->inertia[2]));
 	double size = wanted->volume > 0 && moment > 0 ? sqrt(moment / wanted->volume) : 1; // largest radius of gyration
-	double targets[TERM_COUNT] = {1}, equal = 1.0 / count, sum = 0;
+	double targets[TERM_COUNT] = {1}, sum = 0;
 	for (int k = 0; k < 6; ++k)
 	{
 		targets[4 + k] = wanted->volume > 0 ? wanted->inertia[k] / (wanted->volume * size * size) : 0;
 	}
-	for (int i = 0; i < count; ++i)
+	hold_and_correct(desc, wanted->centre, size, targets, masses_out);
+	double held = difference_of(desc, wanted->centre, size, targets, masses_out);
+	if (held > MASS_TOLERANCE)
 	{
-		masses_out[i] = equal;
-	}
-	// Each round a correction, and a second one for the first one's rounding.
-	double least = MASS_LEAST * equal, rest = (double)INFINITY;
-	for (int trial = 0; trial < MASS_TRIALS; ++trial)
-	{
-		correct_masses(desc, wanted->centre, size, targets, least, masses_out);
-		bool is_held = hold_masses(count, least, masses_out);
-		rest = correct_masses(desc, wanted->centre, size, targets, least, masses_out);
-		if (!hold_masses(count, least, masses_out) && !is_held)
+		correct_in_part(desc, wanted->centre, size, targets, masses_out);
+		if (difference_of(desc, wanted->centre, size, targets, masses_out) > held)
 		{
-			break;
+			hold_and_correct(desc, wanted->centre, size, targets, masses_out);
 		}
-		rest = (double)INFINITY;
 	}
-	for (int i = 0; i < count; ++i)
+	for (int i = 0; i < desc->sphere_count; ++i)
 	{
 		sum += masses_out[i];
 	}
-	for (int i = 0; i < count; ++i)
+	for (int i = 0; i < desc->sphere_count; ++i)
 	{
 		masses_out[i] *= mass / sum;
 	}
-	return rest <= MASS_TOLERANCE;
+	return held <= MASS_TOLERANCE;
 }
 
 // Largest difference of the six components over the mesh's largest moment: the spheres' about their own centre of
@@ -1136,7 +1180,6 @@ static SandStatus measure_inertia(const SandSurface *surface, const SandFitDesc 
 }
 
 // ---- contract
-// --------------------------------------------------------------------------------------------------------
 
 static SandStatus check_desc(const SandFitDesc *desc, SandError *err)
 {
