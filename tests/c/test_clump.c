@@ -270,13 +270,14 @@ static void open_meshes_are_filled_where_they_close_around(void)
 	int kept = 0;
 	for (int i = 0; i < shape.triangle_count; ++i)
 	{
-		const int32_t *corner = &shape.triangles[3 * (size_t)i];
-		bool is_lid = shape.vertices[3 * corner[0] + 2] > 0 && shape.vertices[3 * corner[1] + 2] > 0 &&
-		              shape.vertices[3 * corner[2] + 2] > 0;
-		if (!is_lid)
+		int up_count = 0;
+		for (int k = 0; k < 3; ++k)
 		{
-			memmove(&shape.triangles[3 * (size_t)kept++], corner, 3 * sizeof(int32_t));
+			int32_t corner = shape.triangles[3 * i + k];
+			up_count += shape.vertices[3 * corner + 2] > 0;
+			shape.triangles[3 * kept + k] = corner;
 		}
+		kept += up_count < 3;
 	}
 	CHECK_INT(kept, 10);
 	shape.triangle_count = kept;

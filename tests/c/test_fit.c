@@ -20,6 +20,11 @@ static void spheres_free(Spheres *spheres)
 	free(spheres->radii);
 }
 
+static const float *centre_at(const Spheres *spheres, int i)
+{
+	return spheres->centres + 3 * (size_t)i;
+}
+
 static void put_sphere(Spheres *spheres, int i, double x, double y, double z, double radius)
 {
 	spheres->centres[3 * (size_t)i] = (float)x;
@@ -116,7 +121,7 @@ static void spacing_is_that_of_brute_force(void)
 			double nearest = (double)INFINITY;
 			for (int j = 0; j < spheres.count; ++j)
 			{
-				double distance = centre_distance(&spheres.centres[3 * (size_t)i], &spheres.centres[3 * (size_t)j]);
+				double distance = centre_distance(centre_at(&spheres, i), centre_at(&spheres, j));
 				nearest = i != j ? fmin(nearest, distance) : nearest;
 			}
 			least = fmin(least, nearest);
@@ -244,7 +249,7 @@ static void distance_is_that_of_brute_force(void)
 		double nearest = (double)INFINITY;
 		for (int i = 0; i < spheres.count; ++i)
 		{
-			nearest = fmin(nearest, centre_distance(&spheres.centres[3 * (size_t)i], &body.mesh->vertices[3 * v]) -
+			nearest = fmin(nearest, centre_distance(centre_at(&spheres, i), &body.mesh->vertices[3 * v]) -
 			                            (double)spheres.radii[i]);
 		}
 		farthest = fmax(farthest, nearest);
@@ -296,7 +301,7 @@ static double counted_volume(const Spheres *spheres, int side)
 		bool is_in = false;
 		for (int i = 0; i < spheres->count && !is_in; ++i)
 		{
-			is_in = centre_distance(&spheres->centres[3 * (size_t)i], place) < (double)spheres->radii[i];
+			is_in = centre_distance(centre_at(spheres, i), place) < (double)spheres->radii[i];
 		}
 		count += is_in;
 	}
@@ -344,7 +349,7 @@ static void factor_gives_the_volume_wanted(void)
 		Spheres scaled = spheres_of(spheres.count);
 		for (int i = 0; i < spheres.count; ++i)
 		{
-			const float *centre = &spheres.centres[3 * (size_t)i];
+			const float *centre = centre_at(&spheres, i);
 			put_sphere(&scaled, i, (double)centre[0], (double)centre[1], (double)centre[2],
 			           factor * (double)spheres.radii[i]);
 		}
