@@ -76,6 +76,7 @@ CHECK_PINS = [
     "pluggy==1.7.0",
     "pygments==2.21.0",
     "pytest==9.2.0",
+    "trimesh==5.2.0",
 ]
 
 # The wheel is built in a venv of its own: it needs the headers of NumPy 2, and Blender 5.0 needs NumPy 1.

@@ -44,7 +44,7 @@ _load()
 def sentence(error):
     """The one sentence of an exception, without Python's decoration."""
     if isinstance(error, MemoryError) and not str(error):
-        return "There is not enough memory for this bake; use larger grains or a smaller sand mesh"
+        return "There is not enough memory for this; use larger grains or a smaller mesh"
     if isinstance(error, OSError) and error.strerror:
         text = error.strerror
         if error.filename and str(error.filename) not in text:

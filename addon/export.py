@@ -1,13 +1,30 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """export: Blender meshes -> contiguous NumPy arrays. The only reader of bpy meshes.
 
-Comes in: a scene with objects marked Sand and Collider. Goes out: a bake.Job, everything in world space and SI units
-(one Blender unit is one metre). Main thread only. Bad geometry is passed on as it is: the core names what is wrong.
+Comes in: a scene with objects marked Sand and Collider, or one object. Goes out: a bake.Job, everything in world space and
+SI units (one Blender unit is one metre), or the object's Unplaced mesh. Main thread only. Bad geometry is passed on as it
+is: the core names what is wrong.
 """
+
+import dataclasses
 
 import numpy as np
 
 from . import bake, properties
+
+STRETCH_DIGITS = 6  # of the scale of an object that count: beyond them rotations leave rounding in it
+STRETCH_LEAST = 1e-6  # smallest over largest scale; flatter than that has no way back
+
+
+@dataclasses.dataclass(frozen=True)
+class Unplaced:
+    """One mesh in metres along its object's axes: the scale is applied, rotation and place are not. stretch, (3, 3)
+    float64, symmetric, is what was applied; the object's matrix times its inverse is a rotation, or a mirrored one."""
+
+    name: str
+    vertices: np.ndarray  # (N,3) float32
+    triangles: np.ndarray  # (M,3) int32
+    stretch: np.ndarray
 
 
 def objects_of_type(scene, object_type):
@@ -16,14 +33,19 @@ def objects_of_type(scene, object_type):
     return sorted(found, key=lambda ob: ob.name)
 
 
-def read_object(ob, depsgraph):
-    """World-space triangles of one object with its modifiers: bake.Source."""
+def _evaluated(ob, depsgraph, cure):
+    """The object with its modifiers. BakeError, which closes with the cure, where Blender has not applied them."""
     evaluated = ob.evaluated_get(depsgraph)
     if not evaluated.is_evaluated and len(ob.modifiers) > 0:
         raise bake.BakeError(
             f"Object '{ob.name}' is disabled in the viewport, so its modifiers cannot be applied; "
-            "enable it in the Outliner or set its Barchan type to None"
+            f"enable it in the Outliner{cure}"
         )
+    return evaluated
+
+
+def _read_triangles(evaluated):
+    """Vertices (N,3) float32 and triangles (M,3) int32 in the object's local space."""
     mesh = evaluated.to_mesh()
     try:
         vertices = np.empty((len(mesh.vertices), 3), np.float32)
@@ -33,12 +55,41 @@ def read_object(ob, depsgraph):
         mesh.loop_triangles.foreach_get("vertices", triangles.ravel())
     finally:
         evaluated.to_mesh_clear()
-    matrix = np.array(evaluated.matrix_world, np.float64)
+    return vertices, triangles
+
+
+def _transform(vertices, linear, origin):
     with np.errstate(over="ignore", invalid="ignore"):  # non-finite vertices are reported by the core, with their number
-        world = (vertices @ matrix[:3, :3].T + matrix[:3, 3]).astype(np.float32)
+        return (vertices @ linear.T + origin).astype(np.float32)
+
+
+def read_object(ob, depsgraph):
+    """World-space triangles of one object with its modifiers: bake.Source."""
+    evaluated = _evaluated(ob, depsgraph, " or set its Barchan type to None")
+    vertices, triangles = _read_triangles(evaluated)
+    matrix = np.array(evaluated.matrix_world, np.float64)
     if np.linalg.det(matrix[:3, :3]) < 0:  # a mirrored object: keep triangles counter-clockwise seen from outside
         triangles = np.ascontiguousarray(triangles[:, ::-1])
-    return bake.Source(ob.name, world, triangles)
+    return bake.Source(ob.name, _transform(vertices, matrix[:3, :3], matrix[:3, 3]), triangles)
+
+
+def stretch_of(matrix):
+    """The symmetric factor S of a (3, 3) matrix = rotation S, rounded so that turned copies get the same bits."""
+    squares, axes = np.linalg.eigh(matrix.T @ matrix)
+    stretch = (axes * np.sqrt(np.maximum(squares, 0.0))) @ axes.T
+    step = 10.0 ** (np.floor(np.log10(max(abs(stretch).max(), 1e-30))) - STRETCH_DIGITS + 1)
+    return np.round(stretch / step) * step
+
+
+def read_unplaced(ob, depsgraph):
+    """The object's mesh with modifiers and scale: Unplaced. BakeError with the sentence."""
+    evaluated = _evaluated(ob, depsgraph, "")
+    stretch = stretch_of(np.array(evaluated.matrix_world, np.float64)[:3, :3])
+    scales = np.linalg.eigvalsh(stretch)
+    if not np.isfinite(scales).all() or scales[0] <= STRETCH_LEAST * scales[-1]:
+        raise bake.BakeError(f"Object '{ob.name}' is scaled to nothing; give it a scale above 0 on every axis")
+    vertices, triangles = _read_triangles(evaluated)
+    return Unplaced(ob.name, _transform(vertices, stretch, 0.0), triangles, stretch)
 
 
 def make_job(context):

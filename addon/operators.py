@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""operators: mark, bake, free.
+"""operators: mark, bake, free, convert to a particle body.
 
-Comes in: what the user pressed. Goes out: marked objects, a bake under way, removed frames, and one sentence for
-everything that went wrong. Bake is modal in a window (the work is on bake.py's thread, a timer looks at it) and
-synchronous in scripts and in `blender -b`. None of them is an undo step that could take frames away.
+Comes in: what the user pressed. Goes out: marked objects, a bake under way, removed frames, particle bodies, and one
+sentence for everything that went wrong. Bake is modal in a window (the work is on bake.py's thread, a timer looks at it) and
+synchronous in scripts and in `blender -b`. No undo step takes frames away.
 """
 
 import atexit
@@ -11,9 +11,9 @@ import os
 
 import bpy
 from bpy.app.handlers import persistent
-from bpy.props import EnumProperty
+from bpy.props import EnumProperty, FloatProperty, IntProperty
 
-from . import bake, engine, export, playback, properties
+from . import bake, body, engine, export, playback, properties
 
 TIMER_SECONDS = 0.2
 
@@ -68,8 +68,7 @@ class BARCHAN_OT_set_type(bpy.types.Operator):
         return next(item[2] for item in properties.OBJECT_TYPES if item[0] == operator_properties.type)
 
     def execute(self, context):
-        sand = context.scene.barchan.carrier
-        meshes = [ob for ob in context.selected_objects if ob.type == "MESH" and ob != sand]
+        meshes = selected_meshes(context)
         if not meshes:
             self.report({"ERROR"}, "No mesh object is selected; select the meshes to mark and try again")
             return {"CANCELLED"}
@@ -240,6 +239,164 @@ class BARCHAN_OT_free(bpy.types.Operator):
         return {"FINISHED"}
 
 
+def selected_meshes(context):
+    """The selected mesh objects that are not Barchan's own, ordered by name."""
+    sand = context.scene.barchan.carrier
+    found = [ob for ob in context.selected_objects if ob.type == "MESH" and ob != sand and not body.is_preview(ob)]
+    return sorted(found, key=lambda ob: ob.name)
+
+
+class BARCHAN_OT_convert_to_body(bpy.types.Operator):
+    """Turn the selected meshes, with their modifiers and scale, into spheres that stand for them. The meshes stay"""
+
+    bl_idname = "barchan.convert_to_body"
+    bl_label = "Convert to Particle Body"
+    bl_options = {"REGISTER", "UNDO"}
+
+    radius: FloatProperty(
+        name="Radius",
+        description="Radius of every sphere; 0 takes a fortieth of each object's largest dimension",
+        subtype="DISTANCE",
+        unit="LENGTH",
+        default=0.0,
+        min=0.0,
+        precision=4,
+        step=0.1,
+        options={"SKIP_SAVE"},  # of the last object, which may have been of any size
+    )
+    spacing_factor: FloatProperty(
+        name="Spacing",
+        description="Distance of neighbouring spheres on the surface in radii; 2 makes them touch, less makes them overlap",
+        default=1.2,
+        min=0.2,
+        max=10.0,
+        soft_max=2.0,
+    )
+    offset_factor: FloatProperty(
+        name="Offset",
+        description="Distance of the centres from the surface in radii; -1 puts the spheres inside, touching it",
+        default=0.0,
+        min=-10.0,
+        max=10.0,
+        soft_min=-1.0,
+        soft_max=1.0,
+    )
+    fill: EnumProperty(
+        name="Fill", description="Where the spheres are", items=properties.BODY_FILLS, default="SURFACE"
+    )
+    seed: IntProperty(
+        name="Seed", description="The same number gives the same spheres; another one gives others", default=0, min=0
+    )
+
+    @classmethod
+    def poll(cls, context):
+        if engine.core is None:
+            cls.poll_message_set(engine.problem)
+            return False
+        if context.mode != "OBJECT":
+            cls.poll_message_set("Leave the edit mode first")
+            return False
+        return True
+
+    def draw(self, _context):
+        layout = self.layout
+        layout.use_property_split = True
+        layout.use_property_decorate = False
+        layout.prop(self, "fill", expand=True)
+        layout.prop(self, "radius")
+        if self.fill == "SURFACE":
+            layout.prop(self, "spacing_factor")
+            layout.prop(self, "offset_factor")
+        layout.prop(self, "seed")
+
+    def _settings(self, context):
+        is_surface = self.fill == "SURFACE"
+        return body.Settings(
+            radius=self.radius,
+            spacing_factor=self.spacing_factor if is_surface else 0.0,
+            offset_factor=self.offset_factor if is_surface else 0.0,
+            seed=self.seed,
+            fill=self.fill,
+            threads=context.scene.barchan.threads,
+        )
+
+    def invoke(self, context, _event):
+        """A radius that the redo panel can show, by the active object; the others get the same."""
+        ob = context.active_object
+        if self.radius == 0.0 and ob is not None and ob.type == "MESH":
+            try:
+                unplaced = export.read_unplaced(ob, context.evaluated_depsgraph_get())
+                self.radius = body.default_radius(unplaced.vertices)
+            except bake.BakeError:
+                pass  # execute meets the same and reports it
+        return self.execute(context)
+
+    def _sample_all(self, context, meshes):
+        """For each object its Unplaced, the key of its body, and what the core made of it, None where the file has it
+        already. Reports the objects that cannot be converted; None when there is one. Changes nothing."""
+        settings = self._settings(context)
+        depsgraph = context.evaluated_depsgraph_get()
+        manager = context.window_manager
+        made, rows, is_good = {}, [], True
+        manager.progress_begin(0, len(meshes))
+        for index, ob in enumerate(meshes):
+            manager.progress_update(index)
+            try:
+                if not ob.is_editable:
+                    raise body.BodyError(f"Object '{ob.name}' is linked from another file; make it local first")
+                unplaced = export.read_unplaced(ob, depsgraph)
+                key = body.shape_key(unplaced, settings)
+                if key not in made:
+                    made[key] = None if body.find(key) is not None else body.sample(unplaced, settings)
+                rows.append((ob, unplaced, key))
+            except (bake.BakeError, body.BodyError, MemoryError) as error:
+                self.report({"ERROR"}, engine.sentence(error))
+                is_good = False
+        manager.progress_end()
+        return (rows, made, settings) if is_good else None
+
+    def execute(self, context):
+        meshes = selected_meshes(context)
+        if not meshes:
+            self.report({"ERROR"}, "No mesh object is selected; select the meshes to convert and try again")
+            return {"CANCELLED"}
+        sampled = self._sample_all(context, meshes)
+        if sampled is None:
+            return {"CANCELLED"}
+        rows, made, settings = sampled
+        for ob, unplaced, key in rows:
+            mesh = body.find(key) or body.store(ob.name, key, made[key], settings)
+            body.attach(ob, mesh, unplaced.stretch)
+        found = {ob.barchan.body.name: body.report(ob) or {} for ob, _unplaced, _key in rows}
+        for warning in dict.fromkeys(warning for one in found.values() for warning in one.get("warnings", [])):
+            self.report({"WARNING"}, warning)
+        count = sum(len(bpy.data.meshes[name].vertices) for name in found)
+        self.report({"INFO"}, f"Objects converted: {len(rows)}, particle bodies: {len(found)}, spheres: {count}")
+        return {"FINISHED"}
+
+
+class BARCHAN_OT_remove_body(bpy.types.Operator):
+    """Remove the particle bodies of the selected objects; the objects themselves stay as they are"""
+
+    bl_idname = "barchan.remove_body"
+    bl_label = "Remove Particle Body"
+    bl_options = {"REGISTER", "UNDO"}
+
+    @classmethod
+    def poll(cls, context):
+        if not any(ob.barchan.body is not None for ob in context.selected_objects):
+            cls.poll_message_set("No selected object has a particle body")
+            return False
+        return True
+
+    def execute(self, context):
+        meshes = [ob for ob in selected_meshes(context) if ob.barchan.body is not None and ob.is_editable]
+        for ob in meshes:
+            body.detach(ob)
+        self.report({"INFO"}, f"Particle bodies removed: {len(meshes)}")
+        return {"FINISHED"}
+
+
 def redraw_panels(context):
     for window in context.window_manager.windows:
         for area in window.screen.areas:
@@ -252,7 +409,13 @@ def on_load_pre(_path=None):
     bake.stop_running()
 
 
-_classes = (BARCHAN_OT_set_type, BARCHAN_OT_bake, BARCHAN_OT_free)
+_classes = (
+    BARCHAN_OT_set_type,
+    BARCHAN_OT_bake,
+    BARCHAN_OT_free,
+    BARCHAN_OT_convert_to_body,
+    BARCHAN_OT_remove_body,
+)
 
 
 def register():

@@ -9,7 +9,7 @@ import textwrap
 
 import bpy
 
-from . import bake, engine, operators, playback, properties
+from . import bake, body, engine, operators, playback, properties
 
 CHARACTER_PIXELS = 7.0  # mean width of a character at UI scale 1, for wrapping sentences
 
@@ -44,6 +44,31 @@ class BARCHAN_PT_objects(BarchanPanel, bpy.types.Panel):
         draw_types(self.layout, context)
         types = [ob.barchan.type for ob in context.scene.objects if ob.type == "MESH"]
         self.layout.label(text=f"In the scene: {types.count('SAND')} sand, {types.count('COLLIDER')} colliders")
+
+
+class BARCHAN_PT_body(BarchanPanel, bpy.types.Panel):
+    bl_idname = "BARCHAN_PT_body"
+    bl_label = "Particle Body"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    def draw(self, context):
+        layout = self.layout
+        if engine.core is None:
+            draw_sentence(layout, context, engine.problem, icon="ERROR")
+            return
+        row = layout.row(align=True)
+        row.operator("barchan.convert_to_body", text="Convert", icon="OUTLINER_OB_POINTCLOUD")
+        row.operator("barchan.remove_body", text="Remove", icon="TRASH")
+        ob = context.active_object
+        found = body.report(ob) if ob is not None else None
+        if found is None:
+            return
+        layout.prop(ob.barchan, "show_body")
+        column = layout.column(align=True)
+        for line in body.report_lines(found):
+            column.label(text=line)
+        for warning in found["warnings"]:
+            draw_sentence(layout, context, warning, icon="ERROR")
 
 
 class BARCHAN_PT_grains(BarchanPanel, bpy.types.Panel):
@@ -134,7 +159,14 @@ class BARCHAN_PT_physics(bpy.types.Panel):
             self.layout.label(text="Settings and Bake: 3D view, sidebar (N), tab Barchan")
 
 
-_classes = (BARCHAN_PT_objects, BARCHAN_PT_grains, BARCHAN_PT_bake, BARCHAN_PT_display, BARCHAN_PT_physics)
+_classes = (
+    BARCHAN_PT_objects,
+    BARCHAN_PT_body,
+    BARCHAN_PT_grains,
+    BARCHAN_PT_bake,
+    BARCHAN_PT_display,
+    BARCHAN_PT_physics,
+)
 
 
 def register():

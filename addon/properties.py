@@ -63,6 +63,18 @@ def _display_changed(self, _context):
     playback.apply_display(self.id_data)
 
 
+BODY_FILLS = (
+    ("SURFACE", "Surface", "Spheres spread evenly over the surface, open or closed"),
+    ("VOLUME", "Volume", "Spheres that fill the inside, as dense as balls can be"),
+)
+
+
+def _show_body_changed(self, _context):
+    from . import body
+
+    body.show(self.id_data)
+
+
 class BarchanObject(bpy.types.PropertyGroup):
     type: EnumProperty(
         name="Type",
@@ -74,6 +86,25 @@ class BarchanObject(bpy.types.PropertyGroup):
     )
     shown_as: StringProperty(options={"HIDDEN"}, description="Display type the object had before it became sand")
     was_rendered: BoolProperty(options={"HIDDEN"}, description="Whether the object was rendered before it became sand")
+    body: PointerProperty(
+        name="Particle Body",
+        type=bpy.types.Mesh,
+        description="The spheres that stand for this object, one vertex each",
+        options={"HIDDEN"},
+    )
+    preview: PointerProperty(
+        name="Preview",
+        type=bpy.types.Object,
+        description="The child object that shows the spheres",
+        options={"HIDDEN"},
+    )
+    show_body: BoolProperty(
+        name="Show Spheres",
+        description="Draw the spheres of the particle body in the viewport: blue where they crowd, red where there is a gap",
+        default=True,
+        update=_show_body_changed,
+        options=set(),
+    )
 
 
 class BarchanScene(bpy.types.PropertyGroup):

@@ -433,8 +433,19 @@ static PyObject *view(PyObject *owner, const void *data, int type, npy_intp row_
 	return array;
 }
 
-/// Takes the points.
-static PyObject *points_array(SandPoints *points)
+PyObject *sand_py_block(void *block, int type, npy_intp row_count, npy_intp column_count)
+{
+	PyObject *owner = own_block(block);
+	if (owner == NULL)
+	{
+		return NULL;
+	}
+	PyObject *array = view(owner, block, type, row_count, column_count);
+	Py_DECREF(owner);
+	return array;
+}
+
+PyObject *sand_py_points(SandPoints *points)
 {
 	npy_intp count = points->count;
 	if (count == 0)
@@ -443,14 +454,9 @@ static PyObject *points_array(SandPoints *points)
 		sand_points_free(points);
 		return PyArray_SimpleNew(2, shape, NPY_FLOAT32);
 	}
-	PyObject *owner = own_block(points->xyz);
-	if (owner == NULL)
-	{
-		return NULL;
-	}
-	PyObject *array = view(owner, points->xyz, NPY_FLOAT32, count, 3);
-	Py_DECREF(owner);
-	return array;
+	float *xyz = points->xyz;
+	*points = (SandPoints){0};
+	return sand_py_block(xyz, NPY_FLOAT32, count, 3);
 }
 
 // Sampler
@@ -475,7 +481,7 @@ static PyObject *cover(PyObject *module, PyObject *args, PyObject *kwargs)
 	PyThreadState *thread = PyEval_SaveThread();
 	SandStatus status = sand_sampler_cover(mesh, &desc, &points, &err);
 	PyEval_RestoreThread(thread);
-	return status == SAND_OK ? points_array(&points) : sand_py_raise(state, &err);
+	return status == SAND_OK ? sand_py_points(&points) : sand_py_raise(state, &err);
 }
 
 static PyObject *fill(PyObject *module, PyObject *args, PyObject *kwargs)
@@ -502,7 +508,7 @@ static PyObject *fill(PyObject *module, PyObject *args, PyObject *kwargs)
 	PyThreadState *thread = PyEval_SaveThread();
 	SandStatus status = sand_sampler_fill(mesh, &desc, &points, &err);
 	PyEval_RestoreThread(thread);
-	return status == SAND_OK ? points_array(&points) : sand_py_raise(state, &err);
+	return status == SAND_OK ? sand_py_points(&points) : sand_py_raise(state, &err);
 }
 
 // Grains
@@ -1085,7 +1091,7 @@ static int add_exceptions(PyObject *module, SandPyState *state)
 	of[SAND_ERROR_GPU] = add_exception(module, "barchan.GpuError", state->error, "No graphics device, or a lost one.");
 	of[SAND_ERROR_UNSTABLE] =
 	    add_exception(module, "barchan.UnstableError", state->error, "A grain became non-finite or too fast.");
-	of[SAND_CANCELLED] = add_exception(module, "barchan.Cancelled", state->error, "The simulation was cancelled.");
+	of[SAND_CANCELLED] = add_exception(module, "barchan.Cancelled", state->error, "The work was cancelled.");
 	Py_DECREF(mesh_bases);
 	for (int status = SAND_OK + 1; status < SAND_STATUS_COUNT; ++status)
 	{
@@ -1100,7 +1106,8 @@ static int add_exceptions(PyObject *module, SandPyState *state)
 static int module_exec(PyObject *module)
 {
 	SandPyState *state = state_of(module);
-	if (PyArray_ImportNumPyAPI() < 0 || add_exceptions(module, state) != 0 || sand_py_add_types(module, state) != 0)
+	if (PyArray_ImportNumPyAPI() < 0 || add_exceptions(module, state) != 0 || sand_py_add_types(module, state) != 0 ||
+	    sand_py_add_sampler(module) != 0)
 	{
 		return -1;
 	}
@@ -1118,6 +1125,7 @@ static int module_traverse(PyObject *module, visitproc visit, void *arg)
 	Py_VISIT(state->mesh_type);
 	Py_VISIT(state->scene_type);
 	Py_VISIT(state->sim_type);
+	Py_VISIT(state->cancel_type);
 	return 0;
 }
 
@@ -1132,6 +1140,7 @@ static int module_clear(PyObject *module)
 	Py_CLEAR(state->mesh_type);
 	Py_CLEAR(state->scene_type);
 	Py_CLEAR(state->sim_type);
+	Py_CLEAR(state->cancel_type);
 	return 0;
 }
 

@@ -1,5 +1,5 @@
-// py_module: what the two Python files share: the module's state, the status -> exception function, arrays in and out.
-// Comes in: Python.h and NumPy, here and nowhere else. Goes out: the names below, for py_module.c and py_types.c only.
+// py_module: what the Python files share: the module's state, the status -> exception function, arrays in and out.
+// Comes in: Python.h and NumPy, here and nowhere else. Goes out: the names below, for py_*.c only.
 #ifndef SAND_PY_MODULE_H
 #define SAND_PY_MODULE_H
 
@@ -24,6 +24,7 @@
 
 #include "base.h"
 #include "mesh.h"
+#include "sampler.h"
 
 /// Of one module object; nothing Python-owned is static.
 typedef struct SandPyState
@@ -33,6 +34,7 @@ typedef struct SandPyState
 	PyObject *mesh_type;
 	PyObject *scene_type;
 	PyObject *sim_type;
+	PyObject *cancel_type;
 } SandPyState;
 
 /// The one place where a failure becomes a Python exception: class by status, errno for OSError, the sentence as text.
@@ -65,7 +67,18 @@ void sand_py_raise_type(PyObject *object, const char *name, const char *expected
 /// Mesh object -> mesh; the object must be of state->mesh_type. Lives as long as the object.
 const SandMesh *sand_py_mesh(PyObject *object);
 
-/// Makes Mesh, Scene and Sim and adds them to the module. -1 with an exception.
+/// Cancel object -> flag; the object must be of state->cancel_type. Lives as long as the object.
+const SandCancel *sand_py_cancel(PyObject *object);
+
+/// Arrays out. An array on a block of sand_alloc, which it takes, also on failure; no copy. column_count 0:
+/// one-dimensional.
+PyObject *sand_py_block(void *block, int type, npy_intp row_count, npy_intp column_count);
+PyObject *sand_py_points(SandPoints *points); // (N, 3) float32; leaves the points empty, also on failure
+
+/// Makes Mesh, Scene, Sim and Cancel and adds them to the module. -1 with an exception.
 int sand_py_add_types(PyObject *module, SandPyState *state);
+
+/// Adds sample, pack, clump and mass_properties (py_sampler.c). -1 with an exception.
+int sand_py_add_sampler(PyObject *module);
 
 #endif

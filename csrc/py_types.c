@@ -1,4 +1,4 @@
-// py_types: the types Mesh, Scene and Sim. Comes in: Python calls. Goes out: properties, arrays, exceptions.
+// py_types: the types Mesh, Scene, Sim and Cancel. Comes in: Python calls. Goes out: properties, arrays, exceptions.
 // Mesh and Scene never change after they are made, so any thread may read them. A Sim belongs to one call at a time:
 // a second thread that comes while a call works without the GIL gets a RuntimeError; only cancel() may come any time.
 // The types cannot be subclassed: the type of an object leads straight to the module's state.
@@ -1288,13 +1288,79 @@ static PyType_Spec sim_spec = {
     .slots = sim_slots,
 };
 
+// Cancel
+
+typedef struct CancelObject
+{
+	PyObject_HEAD SandCancel cancel;
+} CancelObject;
+
+const SandCancel *sand_py_cancel(PyObject *object)
+{
+	return &((CancelObject *)object)->cancel;
+}
+
+static PyObject *cancel_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = {NULL};
+	return PyArg_ParseTupleAndKeywords(args, kwargs, ":Cancel", names) ? allocate(type) : NULL;
+}
+
+static void cancel_dealloc(PyObject *self)
+{
+	release(self);
+}
+
+static PyObject *cancel_cancel(PyObject *self, PyObject *ignored)
+{
+	(void)ignored;
+	atomic_store(&((CancelObject *)self)->cancel.is_raised, 1);
+	return Py_NewRef(Py_None);
+}
+
+static PyObject *cancel_is_cancelled(PyObject *self, void *closure)
+{
+	(void)closure;
+	return PyBool_FromLong(atomic_load(&((CancelObject *)self)->cancel.is_raised));
+}
+
+static PyGetSetDef cancel_getset[] = {
+    {"is_cancelled", cancel_is_cancelled, NULL, "Whether cancel() was called.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyMethodDef cancel_methods[] = {
+    {"cancel", cancel_cancel, METH_NOARGS,
+     "cancel()\n--\n\nFrom any thread, at any time: every call that was given this object raises Cancelled."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot cancel_slots[] = {
+    {Py_tp_doc, "Cancel()\n--\n\nHanded to sample(), pack() or clump(), it can stop them from another thread."},
+    {Py_tp_new, (void *)cancel_new},
+    {Py_tp_dealloc, (void *)cancel_dealloc},
+    {Py_tp_getset, cancel_getset},
+    {Py_tp_methods, cancel_methods},
+    {0, NULL},
+};
+
+static PyType_Spec cancel_spec = {
+    .name = "barchan.Cancel",
+    .basicsize = sizeof(CancelObject),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = cancel_slots,
+};
+
 int sand_py_add_types(PyObject *module, SandPyState *state)
 {
 	const struct
 	{
 		PyType_Spec *spec;
 		PyObject **type;
-	} types[] = {{&mesh_spec, &state->mesh_type}, {&scene_spec, &state->scene_type}, {&sim_spec, &state->sim_type}};
+	} types[] = {{&mesh_spec, &state->mesh_type},
+	             {&scene_spec, &state->scene_type},
+	             {&sim_spec, &state->sim_type},
+	             {&cancel_spec, &state->cancel_type}};
 	for (size_t i = 0; i < sizeof types / sizeof types[0]; ++i)
 	{
 		*types[i].type = PyType_FromModuleAndSpec(module, types[i].spec, NULL);

@@ -1,4 +1,4 @@
-"""The small command line: python -m barchan --version | frames FOLDER
+"""The small command line: python -m barchan --version | frames FOLDER | sample MESH --radius R
 
 Comes in: arguments. Goes out: text for a person; on failure one sentence on standard error and exit code 1.
 """
@@ -8,6 +8,8 @@ import os
 import sys
 
 import barchan
+
+from . import sample_command
 
 
 def ranges(frames):
@@ -21,7 +23,18 @@ def ranges(frames):
     return " ".join(str(first) if first == last else "%d..%d" % (first, last) for first, last in spans)
 
 
-def print_frames(folder):
+def sentence(error):
+    """One line for a person: without Python's decoration, without the line breaks of others."""
+    text = str(error)
+    if isinstance(error, OSError) and error.strerror:
+        text = "%s: '%s'" % (error.strerror, error.filename) if error.filename else error.strerror
+    elif isinstance(error, MemoryError) and not text:
+        text = "There is not enough memory for this; use fewer or larger spheres."
+    return " ".join(text.split())
+
+
+def print_frames(arguments):
+    folder = arguments.folder
     if not os.path.isdir(folder):
         raise barchan.CacheError(
             "There is no folder '%s': give the cache folder that the Barchan panel shows." % folder
@@ -41,12 +54,17 @@ def main(arguments=None):
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     frames = commands.add_parser("frames", help="list the cached frames of a folder and the bytes they take")
     frames.add_argument("folder", metavar="FOLDER")
+    frames.set_defaults(run=print_frames)
+    sample_command.add_command(commands)
     parsed = parser.parse_args(arguments)
     try:
-        print_frames(parsed.folder)
-    except (barchan.Error, OSError, ValueError) as error:
-        print("barchan: %s" % error, file=sys.stderr)
+        parsed.run(parsed)
+    except (barchan.Error, OSError, ValueError, MemoryError) as error:
+        print("barchan: %s" % sentence(error), file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("barchan: stopped; nothing was written.", file=sys.stderr)
+        return 130
     return 0
 
 

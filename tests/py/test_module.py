@@ -13,7 +13,7 @@ from conftest import cube_arrays, make_mesh
 
 def test_every_name_of_the_face_is_there():
     names = """Mesh Scene Sim cover fill tetrahedron shape sizes write_frame read_frame make_folder list_frames
-               free_frames
+               free_frames sample pack clump mass_properties Cancel
                Error MeshError CacheError GpuError UnstableError Cancelled __version__""".split()
     missing = [name for name in names if not hasattr(barchan, name)]
     assert not missing
@@ -53,7 +53,7 @@ def test_everything_has_a_docstring(name):
             assert attribute.startswith("__") or inspect.getdoc(getattr(thing, attribute)), attribute
 
 
-@pytest.mark.parametrize("name", ["Mesh", "Scene", "Sim"])
+@pytest.mark.parametrize("name", ["Mesh", "Scene", "Sim", "Cancel"])
 def test_types_cannot_be_changed_or_inherited(name):
     kind = getattr(barchan, name)
     assert kind.__module__ == "barchan"

@@ -71,6 +71,8 @@ def test_other_threads_run_while_a_mesh_is_sampled():
     mesh = make_mesh()
     assert is_ever_seen_running(lambda: barchan.fill(mesh, 0.02))
     assert is_ever_seen_running(lambda: barchan.cover(mesh, 0.02))
+    assert is_ever_seen_running(lambda: barchan.sample(mesh, 0.05, threads=1))
+    assert is_ever_seen_running(lambda: barchan.pack(mesh, 0.05, threads=1))
 
 
 def test_other_threads_run_while_a_scene_and_a_sim_are_made():

@@ -1,0 +1,471 @@
+// py_sampler: mesh to spheres for Python: sample, pack, clump, mass_properties. Comes in: Python calls. Goes out: dicts
+// of arrays, fit and warnings. Each function runs repair, surface, sampler and fit in one go, without the GIL.
+#include "py_module.h"
+
+#include "clump.h"
+#include "fit.h"
+#include "packing.h"
+#include "pool.h"
+#include "repair.h"
+#include "sampler.h"
+#include "spread.h"
+#include "surface.h"
+
+#include <math.h>
+#include <string.h>
+
+// Distance of neighbouring centres in radii when the caller names no spacing: spheres overlap by two fifths of their
+// diameter, so that the surface they make together has only shallow dents.
+#define SAND_SPACING_SHARE 1.2f
+
+static SandPyState *state_of(PyObject *module)
+{
+	return PyModule_GetState(module);
+}
+
+// Work without the GIL
+
+/// What is asked of the core. The fields that a function does not use stay zero.
+typedef struct Request
+{
+	const SandMesh *mesh;
+	int32_t thread_count;
+	float radius;  // m
+	float spacing; // m
+	float offset;  // m
+	float packing;
+	int packing_kind;
+	int32_t sphere_count;
+	uint64_t seed;
+	const SandCancel *cancel; // may be NULL
+} Request;
+
+/// What the core made of it. Everything in it is freed by free_body; the arrays that Python takes over are NULL then.
+typedef struct Body
+{
+	SandPool *pool;
+	SandMesh *mesh; // mended
+	SandRepair repair;
+	SandSurface *surface;
+	SandPoints points;
+	SandClump *clump; // NULL when the spheres are all of one radius
+	double *masses;   // kg at density 1
+	bool has_exact_masses;
+	SandFit fit;
+	double seconds; // from the first step to the last
+} Body;
+
+typedef SandStatus MakeSpheres(const Request *request, Body *body, SandFitDesc *fit_desc, SandError *err);
+
+static void free_body(Body *body)
+{
+	sand_free(body->masses);
+	sand_free(body->clump);
+	sand_points_free(&body->points);
+	sand_surface_destroy(body->surface);
+	sand_mesh_destroy(body->mesh);
+	sand_pool_destroy(body->pool);
+}
+
+static SandStatus spread(const Request *request, Body *body, SandFitDesc *fit_desc, SandError *err)
+{
+	SandSpreadDesc desc = {request->spacing, request->offset, request->seed, request->cancel};
+	SandStatus status = sand_spread_points(body->surface, &desc, body->pool, &body->points, err);
+	fit_desc->offset = request->offset;
+	fit_desc->radius = request->radius;
+	fit_desc->centres = body->points.xyz;
+	fit_desc->sphere_count = body->points.count;
+	return status;
+}
+
+static SandStatus fill_up(const Request *request, Body *body, SandFitDesc *fit_desc, SandError *err)
+{
+	SandPackingDesc desc = {
+	    .kind = (SandPackingKind)request->packing_kind,
+	    .radius = request->radius,
+	    .packing = request->packing,
+	    .seed = request->seed,
+	    .cancel = request->cancel,
+	};
+	SandStatus status = sand_packing_fill(body->surface, &desc, body->pool, &body->points, err);
+	fit_desc->is_filling = true;
+	fit_desc->radius = request->radius;
+	fit_desc->centres = body->points.xyz;
+	fit_desc->sphere_count = body->points.count;
+	return status;
+}
+
+static SandStatus fit_clump(const Request *request, Body *body, SandFitDesc *fit_desc, SandError *err)
+{
+	body->clump = sand_alloc(1, sizeof *body->clump);
+	if (body->clump == NULL)
+	{
+		return sand_fail_memory(err, sizeof *body->clump, "the spheres of a clump");
+	}
+	SandClumpDesc desc = {request->sphere_count, request->seed, request->cancel};
+	SandStatus status = sand_clump_fit(body->surface, &desc, body->pool, body->clump, err);
+	fit_desc->is_filling = true;
+	fit_desc->centres = body->clump->centres;
+	fit_desc->radii = body->clump->radii;
+	fit_desc->sphere_count = body->clump->sphere_count;
+	return status;
+}
+
+/// Masses at density 1. An open mesh bounds no volume: its spheres share the volume of their union evenly.
+static SandStatus weigh(Body *body, const SandFitDesc *fit_desc, SandError *err)
+{
+	size_t count = (size_t)fit_desc->sphere_count;
+	body->masses = sand_alloc(count, sizeof *body->masses);
+	if (body->masses == NULL)
+	{
+		return sand_fail_memory(err, count * sizeof *body->masses, "the masses of the spheres");
+	}
+	if (body->mesh->is_closed && body->mesh->volume > 0)
+	{
+		SandMass wanted = sand_mesh_mass(body->mesh);
+		body->has_exact_masses = sand_fit_masses(&wanted, wanted.volume, fit_desc, body->masses);
+		return SAND_OK;
+	}
+	for (size_t i = 0; i < count; ++i)
+	{
+		body->masses[i] = body->fit.sphere_volume / (double)count;
+	}
+	return SAND_OK;
+}
+
+/// All steps, from the mesh as it came to measured spheres. The caller frees the body, also on failure.
+static SandStatus make_body(const Request *request, MakeSpheres *make, Body *body, SandError *err)
+{
+	double start = sand_ticks();
+	SandFitDesc fit_desc = {.cancel = request->cancel};
+	SandStatus status = sand_pool_create(request->thread_count, &body->pool, err);
+	if (status == SAND_OK)
+	{
+		status = sand_mesh_repair(request->mesh, &body->mesh, &body->repair, err);
+	}
+	if (status == SAND_OK)
+	{
+		status = sand_surface_create(body->mesh, body->pool, &body->surface, err);
+	}
+	if (status == SAND_OK)
+	{
+		status = make(request, body, &fit_desc, err);
+	}
+	if (status == SAND_OK && body->clump != NULL)
+	{
+		body->fit = body->clump->fit;
+	}
+	else if (status == SAND_OK)
+	{
+		status = sand_fit_measure(body->surface, &fit_desc, body->pool, &body->fit, err);
+	}
+	if (status == SAND_OK)
+	{
+		status = weigh(body, &fit_desc, err);
+	}
+	body->seconds = sand_ticks() - start;
+	return status;
+}
+
+// Dicts out
+
+static PyObject *fit_dict(const Body *body)
+{
+	const SandFit *fit = &body->fit;
+	return Py_BuildValue("{s:i,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d}", "sphere_count", fit->sphere_count,
+	                     "spacing_min", fit->spacing_min, "spacing_mean", fit->spacing_mean, "spacing_max",
+	                     fit->spacing_max, "evenness", fit->evenness, "uncovered_share", fit->uncovered_share,
+	                     "hausdorff", fit->hausdorff, "mesh_volume", fit->mesh_volume, "sphere_volume",
+	                     fit->sphere_volume, "volume_error", fit->volume_error, "inertia_error_raw",
+	                     fit->inertia_error_raw, "inertia_error", fit->inertia_error, "seconds", body->seconds);
+}
+
+/// Adds the sentence to the list, unless it is empty. -1 with an exception.
+static int add_warning(PyObject *list, const char *sentence)
+{
+	if (sentence[0] == '\0')
+	{
+		return 0;
+	}
+	// A sentence is cut at a byte, and names come from files: what is no UTF-8 becomes a question mark.
+	PyObject *text = PyUnicode_DecodeUTF8(sentence, (Py_ssize_t)strlen(sentence), "replace");
+	int result = text != NULL ? PyList_Append(list, text) : -1;
+	Py_XDECREF(text);
+	return result;
+}
+
+/// What was mended and what remains open; and, of a closed mesh, whether it overlaps itself. Of an open one the surface
+/// would only say again that it is.
+static PyObject *warning_list(const Body *body)
+{
+	PyObject *list = PyList_New(0);
+	const char *overlap = body->mesh->is_closed ? sand_surface_warning(body->surface) : "";
+	if (list != NULL && (add_warning(list, body->repair.sentence) != 0 || add_warning(list, overlap) != 0))
+	{
+		Py_CLEAR(list);
+	}
+	return list;
+}
+
+/// A copy as a new array. column_count 0: one-dimensional.
+static PyObject *copy_array(const void *data, int type, size_t item_bytes, npy_intp row_count, npy_intp column_count)
+{
+	npy_intp shape[2] = {row_count, column_count};
+	PyObject *array = PyArray_SimpleNew(column_count == 0 ? 1 : 2, shape, type);
+	if (array != NULL)
+	{
+		size_t item_count = (size_t)row_count * (size_t)(column_count == 0 ? 1 : column_count);
+		memcpy(PyArray_DATA((PyArrayObject *)array), data, item_count * item_bytes);
+	}
+	return array;
+}
+
+/// centres, masses, has_exact_masses, fit and warnings. NULL with an exception.
+static PyObject *body_dict(Body *body)
+{
+	npy_intp count = body->fit.sphere_count;
+	PyObject *centres = body->clump != NULL ? copy_array(body->clump->centres, NPY_FLOAT32, sizeof(float), count, 3)
+	                                        : sand_py_points(&body->points);
+	PyObject *masses = sand_py_block(body->masses, NPY_FLOAT64, count, 0);
+	body->masses = NULL; // taken, also on failure
+	// A NULL among the objects makes it fail, with the exception that is set, and release the others.
+	return Py_BuildValue("{s:N,s:N,s:O,s:N,s:N}", "centres", centres, "masses", masses, "has_exact_masses",
+	                     body->has_exact_masses ? Py_True : Py_False, "fit", fit_dict(body), "warnings",
+	                     warning_list(body));
+}
+
+/// Takes the object. -1 with an exception, also when the object is NULL.
+static int set_item(PyObject *dict, const char *key, PyObject *object)
+{
+	int result = object != NULL ? PyDict_SetItemString(dict, key, object) : -1;
+	Py_XDECREF(object);
+	return result;
+}
+
+static int set_number(PyObject *dict, const char *key, double number)
+{
+	return set_item(dict, key, PyFloat_FromDouble(number));
+}
+
+/// Runs make_body without the GIL; the dict of the body, into which add puts what only its caller has.
+static PyObject *answer(const SandPyState *state, const Request *request, MakeSpheres *make,
+                        int (*add)(PyObject *dict, const Request *request, const Body *body))
+{
+	Body body = {0};
+	SandError err = {0};
+	PyThreadState *thread = PyEval_SaveThread();
+	SandStatus status = make_body(request, make, &body, &err);
+	PyEval_RestoreThread(thread);
+	PyObject *dict = status == SAND_OK ? body_dict(&body) : sand_py_raise(state, &err);
+	if (dict != NULL && add(dict, request, &body) != 0)
+	{
+		Py_CLEAR(dict);
+	}
+	free_body(&body);
+	return dict;
+}
+
+// Arguments in
+
+/// The arguments that all have. -1 with an exception.
+static int read_common(const SandPyState *state, PyObject *mesh, PyObject *seed, PyObject *threads, PyObject *cancel,
+                       Request *request)
+{
+	if (!PyObject_TypeCheck(mesh, (PyTypeObject *)state->mesh_type))
+	{
+		sand_py_raise_type(mesh, "mesh", "a barchan.Mesh");
+		return -1;
+	}
+	if (cancel != NULL && cancel != Py_None && !PyObject_TypeCheck(cancel, (PyTypeObject *)state->cancel_type))
+	{
+		sand_py_raise_type(cancel, "cancel", "a barchan.Cancel or None");
+		return -1;
+	}
+	request->mesh = sand_py_mesh(mesh);
+	request->cancel = cancel != NULL && cancel != Py_None ? sand_py_cancel(cancel) : NULL;
+	return sand_py_uint64(seed, "seed", &request->seed) != 0 ||
+	               sand_py_int32(threads, "threads", &request->thread_count) != 0
+	           ? -1
+	           : 0;
+}
+
+/// -1 with ValueError when the number is not finite or below the least, or the least itself is forbidden.
+static int check_number(const SandPyState *state, const char *what, float number, bool may_be_zero)
+{
+	if (isfinite(number) && (number > 0 || (may_be_zero && number == 0)))
+	{
+		return 0;
+	}
+	SandError err;
+	sand_fail(&err, SAND_ERROR_ARGUMENT, "The %s is %g m, expected a finite number above 0%s", what, (double)number,
+	          may_be_zero ? ", or 0 for the default" : "");
+	sand_py_raise(state, &err);
+	return -1;
+}
+
+static int add_sample(PyObject *dict, const Request *request, const Body *body)
+{
+	(void)body;
+	return set_number(dict, "radius", (double)request->radius) != 0 ||
+	               set_number(dict, "spacing", (double)request->spacing) != 0 ||
+	               set_number(dict, "offset", (double)request->offset) != 0
+	           ? -1
+	           : 0;
+}
+
+static PyObject *sample(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = {"mesh", "radius", "spacing", "offset", "seed", "threads", "cancel", NULL};
+	SandPyState *state = state_of(module);
+	PyObject *mesh, *radius;
+	PyObject *spacing = NULL, *offset = NULL, *seed = NULL, *threads = NULL, *cancel = NULL;
+	Request request = {0};
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|$OOOOO:sample", names, &mesh, &radius, &spacing, &offset, &seed,
+	                                 &threads, &cancel) ||
+	    read_common(state, mesh, seed, threads, cancel, &request) != 0 ||
+	    sand_py_float(radius, "radius", &request.radius) != 0 ||
+	    sand_py_float(spacing, "spacing", &request.spacing) != 0 ||
+	    sand_py_float(offset, "offset", &request.offset) != 0 ||
+	    check_number(state, "radius", request.radius, false) != 0 ||
+	    check_number(state, "spacing", request.spacing, true) != 0)
+	{
+		return NULL;
+	}
+	if (request.spacing == 0)
+	{
+		request.spacing = SAND_SPACING_SHARE * request.radius;
+	}
+	return answer(state, &request, spread, add_sample);
+}
+
+static int add_pack(PyObject *dict, const Request *request, const Body *body)
+{
+	(void)body;
+	return set_number(dict, "radius", (double)request->radius);
+}
+
+static PyObject *pack(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = {"mesh", "radius", "kind", "packing", "seed", "threads", "cancel", NULL};
+	static const char *const kinds[] = {
+	    [SAND_PACKING_HEXAGONAL] = "hexagonal",
+	    [SAND_PACKING_JITTERED] = "jittered",
+	    [SAND_PACKING_RELAXED] = "relaxed",
+	    [SAND_PACKING_COUNT] = NULL,
+	};
+	SandPyState *state = state_of(module);
+	PyObject *mesh, *radius;
+	PyObject *kind = NULL, *packing = NULL, *seed = NULL, *threads = NULL, *cancel = NULL;
+	Request request = {0};
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|$OOOOO:pack", names, &mesh, &radius, &kind, &packing, &seed,
+	                                 &threads, &cancel) ||
+	    read_common(state, mesh, seed, threads, cancel, &request) != 0 ||
+	    sand_py_float(radius, "radius", &request.radius) != 0 ||
+	    sand_py_choice(kind, "kind", kinds, &request.packing_kind) != 0 ||
+	    sand_py_float(packing, "packing", &request.packing) != 0 ||
+	    check_number(state, "radius", request.radius, false) != 0)
+	{
+		return NULL;
+	}
+	return answer(state, &request, fill_up, add_pack);
+}
+
+static int add_clump(PyObject *dict, const Request *request, const Body *body)
+{
+	(void)request;
+	const SandClump *clump = body->clump;
+	PyObject *radii = copy_array(clump->radii, NPY_FLOAT32, sizeof(float), clump->sphere_count, 0);
+	return set_item(dict, "radii", radii) != 0 || set_number(dict, "overlap", clump->overlap) != 0 ? -1 : 0;
+}
+
+static PyObject *clump_of(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = {"mesh", "sphere_count", "seed", "threads", "cancel", NULL};
+	SandPyState *state = state_of(module);
+	PyObject *mesh;
+	PyObject *sphere_count = NULL, *seed = NULL, *threads = NULL, *cancel = NULL;
+	Request request = {0};
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OOOO:clump", names, &mesh, &sphere_count, &seed, &threads,
+	                                 &cancel) ||
+	    read_common(state, mesh, seed, threads, cancel, &request) != 0 ||
+	    sand_py_int32(sphere_count, "sphere_count", &request.sphere_count) != 0)
+	{
+		return NULL;
+	}
+	return answer(state, &request, fit_clump, add_clump);
+}
+
+/// The masses of a mended, closed mesh.
+static SandStatus measure_mass(const SandMesh *mesh, SandMass *mass_out, SandError *err)
+{
+	SandMesh *mended = NULL;
+	SandRepair repair = {0};
+	SandStatus status = sand_mesh_repair(mesh, &mended, &repair, err);
+	if (status == SAND_OK)
+	{
+		status = sand_mesh_require_closed(mended, err);
+	}
+	if (status == SAND_OK)
+	{
+		*mass_out = sand_mesh_mass(mended);
+	}
+	sand_mesh_destroy(mended);
+	return status;
+}
+
+static PyObject *mass_properties(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = {"mesh", NULL};
+	SandPyState *state = state_of(module);
+	PyObject *object;
+	Request request = {0};
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:mass_properties", names, &object) ||
+	    read_common(state, object, NULL, NULL, NULL, &request) != 0)
+	{
+		return NULL;
+	}
+	SandMass mass = {0};
+	SandError err = {0};
+	PyThreadState *thread = PyEval_SaveThread();
+	SandStatus status = measure_mass(request.mesh, &mass, &err);
+	PyEval_RestoreThread(thread);
+	if (status != SAND_OK)
+	{
+		return sand_py_raise(state, &err);
+	}
+	const double *six = mass.inertia; // xx, yy, zz, xy, xz, yz
+	const double inertia[9] = {six[0], six[3], six[4], six[3], six[1], six[5], six[4], six[5], six[2]};
+	return Py_BuildValue("{s:d,s:N,s:N}", "volume", mass.volume, "centre",
+	                     copy_array(mass.centre, NPY_FLOAT64, sizeof(double), 3, 0), "inertia",
+	                     copy_array(inertia, NPY_FLOAT64, sizeof(double), 3, 3));
+}
+
+// The functions
+
+#define WITH_KEYWORDS(function) (PyCFunction)(void (*)(void))(function), METH_VARARGS | METH_KEYWORDS
+
+static PyMethodDef methods[] = {
+    {"sample", WITH_KEYWORDS(sample),
+     "sample(mesh, radius, *, spacing=0, offset=0, seed=0, threads=0, cancel=None)\n--\n\n"
+     "Equal spheres spread evenly over the surface of a mesh, open or closed, after mending it; lengths in metres.\n"
+     "spacing 0 = 1.2 radii; offset: signed distance of the centres from the surface, negative inside.\n"
+     "A dict: centres (N, 3) float32, masses (N,) float64 at density 1 that weigh and turn like the mesh when\n"
+     "has_exact_masses, radius, spacing, offset, fit (a dict: how well the spheres stand for the mesh), warnings."},
+    {"pack", WITH_KEYWORDS(pack),
+     "pack(mesh, radius, *, kind='hexagonal', packing=0, seed=0, threads=0, cancel=None)\n--\n\n"
+     "Equal spheres that fill the inside of a mesh without poking out; kind: 'hexagonal', 'jittered' or 'relaxed'.\n"
+     "packing: share of the volume, 0 = the densest of hexagonal, else 0.55. A dict as of sample()."},
+    {"clump", WITH_KEYWORDS(clump_of),
+     "clump(mesh, sphere_count=8, seed=0, threads=0, cancel=None)\n--\n\n"
+     "A few spheres of different radii that are like the mesh together, as the shape of a grain.\n"
+     "A dict as of sample(), with radii (N,) float32 and overlap: volume in both over volume in either, 0 to 1."},
+    {"mass_properties", WITH_KEYWORDS(mass_properties),
+     "mass_properties(mesh)\n--\n\n"
+     "Of a closed mesh at density 1, after mending it: a dict of volume, centre (3,), inertia (3, 3) about it."},
+    {NULL, NULL, 0, NULL},
+};
+
+int sand_py_add_sampler(PyObject *module)
+{
+	return PyModule_AddFunctions(module, methods);
+}
