@@ -77,6 +77,7 @@ void test_sort(void);
 void test_io(void);
 void test_mesh(void);
 void test_repair(void);
+void test_field(void);
 void test_surface(void);
 void test_sampler(void);
 void test_spread(void);
