@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Barchan, sand for Blender: register and unregister, nothing else."""
 
-from . import operators, panels, playback, properties
+from . import body, operators, panels, playback, properties
 
 
 def register():
@@ -9,9 +9,11 @@ def register():
     operators.register()
     panels.register()
     playback.register()
+    body.register()
 
 
 def unregister():
+    body.unregister()
     playback.unregister()
     panels.unregister()
     operators.unregister()

@@ -16,6 +16,7 @@ import bpy
 import mathutils
 import mathutils.kdtree
 import numpy as np
+from bpy.app.handlers import persistent
 
 from . import engine
 
@@ -345,3 +346,41 @@ def detach(ob):
     if child is not None:
         bpy.data.objects.remove(child)
     _drop_mesh(mesh)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Deleted objects
+
+
+def remove_orphans():
+    """Removes the previews whose object was deleted: they cannot be selected, so nobody else can."""
+    for child in [ob for ob in bpy.data.objects if ob.parent is None and ob.library is None]:
+        mesh = child.data
+        if isinstance(mesh, bpy.types.Mesh) and SHAPE_KEY in mesh and MODIFIER_NAME in child.modifiers:
+            bpy.data.objects.remove(child)
+            _drop_mesh(mesh)
+
+
+_object_count = 0  # of the file when it was last looked at
+
+
+@persistent
+def on_update(_scene, _depsgraph=None):
+    """After a deletion the previews are looked through, in a moment: a handler may not remove objects itself."""
+    global _object_count
+    count = len(bpy.data.objects)
+    if count < _object_count and not bpy.app.timers.is_registered(remove_orphans):
+        bpy.app.timers.register(remove_orphans, first_interval=0.0)
+    _object_count = count
+
+
+def register():
+    if on_update not in bpy.app.handlers.depsgraph_update_post:
+        bpy.app.handlers.depsgraph_update_post.append(on_update)
+
+
+def unregister():
+    if on_update in bpy.app.handlers.depsgraph_update_post:
+        bpy.app.handlers.depsgraph_update_post.remove(on_update)
+    if bpy.app.timers.is_registered(remove_orphans):
+        bpy.app.timers.unregister(remove_orphans)

@@ -367,6 +367,7 @@ class BARCHAN_OT_convert_to_body(bpy.types.Operator):
         for ob, unplaced, key in rows:
             mesh = body.find(key) or body.store(ob.name, key, made[key], settings)
             body.attach(ob, mesh, unplaced.stretch)
+        body.remove_orphans()  # only now: one of their meshes may be the body of another object by now
         found = {ob.barchan.body.name: body.report(ob) or {} for ob, _unplaced, _key in rows}
         for warning in dict.fromkeys(warning for one in found.values() for warning in one.get("warnings", [])):
             self.report({"WARNING"}, warning)
@@ -393,6 +394,7 @@ class BARCHAN_OT_remove_body(bpy.types.Operator):
         meshes = [ob for ob in selected_meshes(context) if ob.barchan.body is not None and ob.is_editable]
         for ob in meshes:
             body.detach(ob)
+        body.remove_orphans()
         self.report({"INFO"}, f"Particle bodies removed: {len(meshes)}")
         return {"FINISHED"}
 

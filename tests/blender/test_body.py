@@ -313,6 +313,35 @@ def test_a_copied_object_does_not_take_the_preview_of_the_other():
     check(copy.barchan.body is None, "the copy keeps its body")
 
 
+def test_the_preview_of_a_deleted_object_goes_too():
+    harness.new_file()
+    first = harness.add_box("First", (1, 1, 1))
+    second = harness.add_box("Second", (2, 1, 1))
+    convert(first, second, radius=0.1)
+    bpy.context.view_layer.update()
+    select(first)
+    bpy.ops.object.delete()
+    bpy.context.view_layer.update()
+    orphans = room("body").remove_orphans
+    check(bpy.app.timers.is_registered(orphans), "the deletion was not noticed")
+    orphans()  # without a window no timer runs
+    check_equal(len([ob for ob in bpy.data.objects if ob.name.startswith("Barchan")]), 1, "previews")
+    check_equal(len(bodies()), 1, "body meshes")
+    check(len(preview_spheres(second)) > 0, "the spheres of the other object are gone")
+
+
+def test_the_body_of_a_deleted_object_may_serve_the_next():
+    harness.new_file()
+    first = harness.add_box("First", (1, 1, 1))
+    convert(first, radius=0.1)
+    bpy.data.objects.remove(first)
+    second = harness.add_box("Second", (1, 1, 1))
+    convert(second, radius=0.1)
+    check_equal(len(preview_spheres(second)), len(centres(second)), "spheres drawn")
+    check_equal(len([ob for ob in bpy.data.objects if ob.name.startswith("Barchan")]), 1, "previews")
+    check_equal(len(bodies()), 1, "body meshes")
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Hard meshes
 
