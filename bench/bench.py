@@ -5,6 +5,7 @@ says what came out.
     (nothing)    beside LAMMPS on the peers' settled beds: W1 spheres, W2 tetrahedral grains
     --scaling    cost and memory per grain, from 16K to 1M tetrahedral grains
     --sleep      a settled bed with sleeping on against the same bed awake
+    --mesh       even points on a mesh of 69,120 triangles, beside open3d and pymeshlab
 
 Comes in: the installed package; for the comparison the peers' folder (beds, their definition in common.py, the harness
 that runs LAMMPS) and a folder with LAMMPS as that harness expects it. Goes out: one JSON line per work on standard
@@ -47,15 +48,18 @@ PITCH = 4.6 * RADIUS  # the bounding sphere of a tetrahedron of touching spheres
 SETTLE_SECONDS = 0.4  # the lattice is 0.37 m high and falls for about half of that
 SCALING_TILES = (1, 2, 4, 8)  # tiles along a side: 16K, 64K, 256K and 1M grains
 SCALING_STEPS = 200
+MESH_POINTS = (20_000, 28_700)  # as many as open3d and pymeshlab gave where the peers' figures come from
+MESH_PROGRAMS = ("open3d", "pymeshlab")
 SLEEP_SPEED = 0.01  # m/s
 SLEEP_FRAME = 1 / 24  # s
 
 # rate, peer_rate: million grain steps a second; ratio: ours to the peer's; spread: noise, see spread();
 # other_cpu: cores that others used in the repeat that counts; contacts: per grain, as either of the two counts them;
-# growth: cost against the first of its series.
+# growth: cost against the first of its series; evenness: least over mean distance to the nearest neighbour.
 COLUMNS = (
     "date machine command barchan peer work n shear threads repeats steps rate peer_rate ratio spread peer_spread "
-    "other_cpu contacts peer_contacts ns_per_grain_step growth bytes_per_grain peak_mib asleep"
+    "other_cpu contacts peer_contacts ns_per_grain_step growth bytes_per_grain peak_mib asleep milliseconds "
+    "peer_milliseconds evenness peer_evenness peer_n"
 ).split()
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -460,10 +464,113 @@ def sleep(options, report):
     )
 
 
+# ---------------------------------------------------------------------------------------------------------------------
+# Points on a mesh
+
+
+def knot(ring_count=480, side_count=72):
+    """A bumpy tube along a torus knot, 2 * ring_count * side_count triangles: the mesh of the peers' W3."""
+    t = np.linspace(0, 2 * np.pi, ring_count, endpoint=False)
+
+    def middle(t):
+        r = 1 + 0.45 * np.cos(3 * t)
+        return np.stack([r * np.cos(2 * t), r * np.sin(2 * t), 0.45 * np.sin(3 * t)], -1)
+
+    def unit(v):
+        return v / np.linalg.norm(v, axis=-1, keepdims=True)
+
+    along = unit(middle(t + 1e-4) - middle(t - 1e-4))
+    out = middle(t) - np.stack([np.cos(2 * t), np.sin(2 * t), 0 * t], -1)
+    across = unit(out - (out * along).sum(-1, keepdims=True) * along)
+    third = np.cross(along, across)
+    tt, ss = np.meshgrid(t, np.linspace(0, 2 * np.pi, side_count, endpoint=False), indexing="ij")
+    radius = 0.22 + 0.02 * np.sin(40 * tt) * np.cos(6 * ss) + 0.01 * np.sin(90 * tt + 5 * ss)
+    ring = np.cos(ss)[..., None] * across[:, None] + np.sin(ss)[..., None] * third[:, None]
+    i, j = np.meshgrid(np.arange(ring_count), np.arange(side_count), indexing="ij")
+    a, b = i * side_count + j, (i + 1) % ring_count * side_count + j
+    d, e = i * side_count + (j + 1) % side_count, (i + 1) % ring_count * side_count + (j + 1) % side_count
+    faces = np.concatenate([np.stack([a, e, b], -1).reshape(-1, 3), np.stack([a, d, e], -1).reshape(-1, 3)])
+    vertices = (middle(t)[:, None] + radius[..., None] * ring).reshape(-1, 3)
+    return vertices.astype(np.float32), faces.astype(np.int32)
+
+
+def evenness(options, points_file):
+    """Smallest over mean distance to the nearest neighbour, by the peers' tools for all."""
+    command = [options.peer_python, ROOT / "bench" / "mesh_peer.py", "measure", points_file]
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)["evenness"]
+
+
+def run_mesh_peer(options, program, mesh_file, count):
+    out = options.scratch / "points.npy"
+    command = [options.peer_python, ROOT / "bench" / "mesh_peer.py", program, mesh_file, count, WINDOWS, out]
+    others = Others()
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout.splitlines()[-1])
+    cores = others.cores()
+    return {**found, "seconds": min(found["seconds"]), "others": cores, "evenness": evenness(options, out)}
+
+
+def run_mesh_ours(options, mesh, count):
+    import barchan
+
+    spacing, seconds, others = math.sqrt(0.918 * mesh.area / count), [], Others()
+    for seed in range(WINDOWS):
+        begin = time.perf_counter()
+        points = barchan.spread(mesh, spacing, seed=seed, threads=options.threads)
+        seconds.append(time.perf_counter() - begin)
+    cores, out = others.cores(), options.scratch / "points.npy"
+    np.save(out, points)
+    return {"seconds": min(seconds), "others": cores, "points": len(points), "evenness": evenness(options, out)}
+
+
+def mesh_points(options, report):
+    import barchan
+
+    vertices, faces = knot()
+    options.scratch.mkdir(parents=True, exist_ok=True)
+    mesh_file = options.scratch / "knot.npz"
+    np.savez(mesh_file, v=vertices, f=faces)
+    mesh = barchan.Mesh(vertices, faces, "knot")
+    programs = {name: lambda count, name=name: run_mesh_peer(options, name, mesh_file, count) for name in MESH_PROGRAMS}
+    programs["Barchan"] = lambda count: run_mesh_ours(options, mesh, count)
+    for count in MESH_POINTS:
+        runs = {name: [] for name in programs}
+        for repeat in range(options.repeats):
+            for name, run in programs.items():
+                note = "%d points, %s, %d of %d" % (count, name, repeat + 1, options.repeats)
+                wait_for_quiet(report.show)
+                report.show(note)
+                runs[name].append(run(count))
+                report.advance(note)
+        ours = best(runs["Barchan"])
+        for name in MESH_PROGRAMS:
+            peer = best(runs[name])
+            report.result(
+                work="mesh",
+                n=ours["points"],
+                rate=round(ours["points"] / ours["seconds"] / 1e6, 4),
+                peer_rate=round(peer["points"] / peer["seconds"] / 1e6, 4),
+                ratio=round(peer["seconds"] / ours["seconds"], 3),
+                threads=options.threads,
+                repeats=options.repeats,
+                spread=round(spread([run["seconds"] for run in runs["Barchan"]]), 3),
+                peer_spread=round(spread([run["seconds"] for run in runs[name]]), 3),
+                other_cpu=round(max(ours["others"], peer["others"]), 2),
+                milliseconds=round(1e3 * ours["seconds"], 1),
+                peer_milliseconds=round(1e3 * peer["seconds"], 1),
+                evenness=round(min(run["evenness"] for run in runs["Barchan"]), 3),
+                peer_evenness=round(max(run["evenness"] for run in runs[name]), 3),
+                peer_n=peer["points"],
+                peer=peer["version"],
+            )
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--scaling", action="store_true")
     parser.add_argument("--sleep", action="store_true")
+    parser.add_argument("--mesh", action="store_true")
     parser.add_argument(
         "--work", action="append", choices=WORKS, help="only this comparison; may be given several times"
     )
@@ -472,15 +579,17 @@ def main():
     parser.add_argument("--peers", type=pathlib.Path, help="folder of the peers' harness")
     parser.add_argument("--peer-python", help="Python of the LAMMPS environment; PEERS_HOME names the folder around it")
     parser.add_argument("--out", default=ROOT / "bench", help="folder of the CSV")
+    parser.add_argument("--scratch", type=pathlib.Path, default=ROOT / "build" / "bench-mesh", help="folder of points")
     parser.add_argument(
         "--command", default=" ".join(["bench.py", *sys.argv[1:]]), help="what to write down as the command"
     )
     options = parser.parse_args()
-    wants_comparison = bool(options.work) or not (options.scaling or options.sleep)
+    wants_comparison = bool(options.work) or not (options.scaling or options.sleep or options.mesh)
     options.work = options.work or list(WORKS)
     total = len(options.work) * (1 + len(SHEARS)) * options.repeats if wants_comparison else 0
     total += 1 + len(SCALING_TILES) * (1 + options.repeats) if options.scaling else 0
     total += 2 + 2 * options.repeats if options.sleep else 0
+    total += len(MESH_POINTS) * (1 + len(MESH_PROGRAMS)) * options.repeats if options.mesh else 0
     report = Report(options.out, options.command, total)
     if wants_comparison:
         compare_all(options, report)
@@ -488,6 +597,8 @@ def main():
         scaling(options, report)
     if options.sleep:
         sleep(options, report)
+    if options.mesh:
+        mesh_points(options, report)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-// py_sampler: mesh to spheres for Python: sample, pack, clump, mass_properties. Comes in: Python calls. Goes out: dicts
-// of arrays, fit and warnings. Each function runs repair, surface, sampler and fit in one go, without the GIL.
+// py_sampler: mesh to spheres for Python: sample, pack, clump, spread, mass_properties. Comes in: Python calls. Goes
+// out: arrays, fit and warnings. Each function runs repair, surface, sampler and fit in one go, without the GIL.
 #include "py_module.h"
 
 #include "clump.h"
@@ -338,6 +338,33 @@ static PyObject *sample(PyObject *module, PyObject *args, PyObject *kwargs)
 	return answer(state, &request, spread, add_sample);
 }
 
+static PyObject *spread_points(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = {"mesh", "spacing", "offset", "seed", "threads", "cancel", NULL};
+	SandPyState *state = state_of(module);
+	PyObject *mesh, *spacing, *offset = NULL, *seed = NULL, *threads = NULL, *cancel = NULL;
+	Request request = {0};
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|$OOOO:spread", names, &mesh, &spacing, &offset, &seed, &threads,
+	                                 &cancel) ||
+	    read_common(state, mesh, seed, threads, cancel, &request) != 0 ||
+	    sand_py_float(spacing, "spacing", &request.spacing) != 0 ||
+	    sand_py_float(offset, "offset", &request.offset) != 0)
+	{
+		return NULL;
+	}
+	Body body = {0};
+	SandFitDesc unused = {0};
+	SandError err = {0};
+	PyThreadState *thread = PyEval_SaveThread();
+	SandStatus status = sand_pool_create(request.thread_count, &body.pool, &err);
+	status = status == SAND_OK ? sand_surface_create(request.mesh, body.pool, &body.surface, &err) : status;
+	status = status == SAND_OK ? spread(&request, &body, &unused, &err) : status;
+	PyEval_RestoreThread(thread);
+	PyObject *points = status == SAND_OK ? sand_py_points(&body.points) : sand_py_raise(state, &err);
+	free_body(&body);
+	return points;
+}
+
 static int add_pack(PyObject *dict, const Request *request, const Body *body)
 {
 	(void)body;
@@ -451,6 +478,9 @@ static PyMethodDef methods[] = {
      "spacing 0 = 1.2 radii; offset: signed distance of the centres from the surface, negative inside.\n"
      "A dict: centres (N, 3) float32, masses (N,) float64 at density 1 that weigh and turn like the mesh when\n"
      "has_exact_masses, radius, spacing, offset, fit (a dict: how well the spheres stand for the mesh), warnings."},
+    {"spread", WITH_KEYWORDS(spread_points),
+     "spread(mesh, spacing, *, offset=0, seed=0, threads=0, cancel=None)\n--\n\n"
+     "Only the centres of sample(), (N, 3) float32, of the mesh as it is: nothing mended, nothing measured."},
     {"pack", WITH_KEYWORDS(pack),
      "pack(mesh, radius, *, kind='hexagonal', packing=0, seed=0, threads=0, cancel=None)\n--\n\n"
      "Equal spheres that fill the inside of a mesh without poking out; kind: 'hexagonal', 'jittered' or 'relaxed'.\n"

@@ -28,6 +28,7 @@ from ._core import (
     sample,
     shape,
     sizes,
+    spread,
     tetrahedron,
     write_frame,
 )
@@ -56,6 +57,7 @@ __all__ = [
     "sample",
     "shape",
     "sizes",
+    "spread",
     "tetrahedron",
     "write_frame",
 ]
