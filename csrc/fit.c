@@ -34,6 +34,7 @@ enum
 
 static const double PI = 3.14159265358979323846;
 static const double GOLDEN = 0.61803398874989484820;
+static const double NEARER = 1 - 1e-12; // what only rounding makes nearer is not: thousands may lie in one place
 static const uint64_t RANDOM_SEED = 0x66697473;
 static const double LINE_CUTS = 3e6;         // aimed at in one measurement of volume: lines times spheres that cut them
 static const double FACTOR_TOLERANCE = 3e-4; // of the volume
@@ -298,7 +299,7 @@ static void search_leaf(const Tree *tree, Query *q, int leaf)
 {
 	for (int i = BRANCH * leaf, end = leaf_end(tree, leaf); i < end; ++i)
 	{
-		double radius = (double)tree->balls[i].radius, reach = q->best + radius;
+		double radius = (double)tree->balls[i].radius, reach = NEARER * (q->best + radius);
 		double square = square_to_centre(&tree->balls[i], q->place);
 		if (reach > 0 && square < reach * reach)
 		{
@@ -327,7 +328,7 @@ static void search_node(const Tree *tree, Query *q, int level, int node)
 	for (int turn = 0; turn < count; ++turn)
 	{
 		int i = turn == 0 ? nearest : turn <= nearest ? turn - 1 : turn;
-		double reach = q->best + (double)child[i].radius;
+		double reach = NEARER * (q->best + (double)child[i].radius);
 		if (reach > 0 && squares[i] < reach * reach)
 		{
 			search_node(tree, q, level - 1, BRANCH * node + i);
@@ -666,70 +667,105 @@ static bool is_earlier(const Tree *tree, int ball, int other)
 	return other_radius > radius || (other_radius >= radius && other < ball);
 }
 
-static void find_earlier_in_leaf(const VolumeContext *v, int own, int leaf, int counts[BRANCH], int32_t *others)
+// A search for the balls earlier than those of one leaf, for all of them in one walk.
+typedef struct Walk
 {
-	const Ball *balls = v->tree->balls;
-	for (int i = BRANCH * own, end = leaf_end(v->tree, own); i < end; ++i)
+	const VolumeContext *v;
+	int own;            // leaf
+	float radius_least; // m, of its balls
+	int counts[BRANCH]; // per ball: earlier ones that overlap it, or HIDDEN
+	int open_count;     // balls that are not hidden
+	int32_t *others;    // scratch_count per ball: which; NULL when only numbers are wanted
+} Walk;
+
+static void walk_leaf(Walk *w, int leaf)
+{
+	const Tree *tree = w->v->tree;
+	double factor = w->v->factor;
+	for (int i = BRANCH * w->own, end = leaf_end(tree, w->own); i < end; ++i)
 	{
-		const double place[3] = {(double)balls[i].centre[0], (double)balls[i].centre[1], (double)balls[i].centre[2]};
-		int *count = &counts[i % BRANCH];
-		double farthest = ((double)balls[i].radius + (double)v->tree->boxes[leaf].radius) * v->factor;
-		if (square_to_box(&v->tree->boxes[leaf], place) >= farthest * farthest)
+		const Ball *ball = &tree->balls[i];
+		const double place[3] = {(double)ball->centre[0], (double)ball->centre[1], (double)ball->centre[2]};
+		int *count = &w->counts[i % BRANCH];
+		double farthest = ((double)ball->radius + (double)tree->boxes[leaf].radius) * factor;
+		if (square_to_box(&tree->boxes[leaf], place) >= farthest * farthest)
 		{
 			continue;
 		}
-		for (int j = BRANCH * leaf, last = leaf_end(v->tree, leaf); j < last && *count != HIDDEN; ++j)
+		for (int j = BRANCH * leaf, last = leaf_end(tree, leaf); j < last && *count != HIDDEN; ++j)
 		{
-			double square = square_to_centre(&balls[j], place),
-			       reach = ((double)balls[i].radius + (double)balls[j].radius) * v->factor,
-			       inner = ((double)balls[j].radius - (double)balls[i].radius) * v->factor;
-			if (square >= reach * reach || !is_earlier(v->tree, i, j))
+			const Ball *other = &tree->balls[j];
+			double square = square_to_centre(other, place),
+			       reach = ((double)ball->radius + (double)other->radius) * factor,
+			       inner = ((double)other->radius - (double)ball->radius) * factor;
+			if (square >= reach * reach || !is_earlier(tree, i, j))
 			{
 				continue;
 			}
 			if (square <= inner * inner)
 			{
 				*count = HIDDEN;
+				--w->open_count;
 				break;
 			}
-			if (others != NULL)
+			if (w->others != NULL)
 			{
-				others[(size_t)v->scratch_count * (size_t)(i % BRANCH) + (size_t)*count] = j;
+				w->others[(size_t)w->v->scratch_count * (size_t)(i % BRANCH) + (size_t)*count] = j;
 			}
 			++*count;
 		}
 	}
 }
 
-// For all balls of leaf `own` in one walk: how many earlier ones overlap each, or HIDDEN, and which; others may be
-// NULL.
-static void find_earlier(const VolumeContext *v, int own, int level, int node, int counts[BRANCH], int32_t *others)
+static void walk_node(Walk *w, int level, int node)
 {
 	if (level == 0)
 	{
-		find_earlier_in_leaf(v, own, node, counts, others);
+		walk_leaf(w, node);
 		return;
 	}
-	const Box *box = &v->tree->boxes[own], *child;
-	int child_count = children_of(v->tree, level, node, &child);
-	for (int i = 0; i < child_count; ++i)
+	const Tree *tree = w->v->tree;
+	const Box *own = &tree->boxes[w->own], *child;
+	int child_count = children_of(tree, level, node, &child);
+	for (int i = 0; i < child_count && w->open_count > 0; ++i)
 	{
-		double reach = ((double)box->radius + (double)child[i].radius) * v->factor;
-		if (square_between(box, &child[i]) < reach * reach)
+		double reach = ((double)own->radius + (double)child[i].radius) * w->v->factor;
+		int64_t first_leaf = ((int64_t)BRANCH * node + i) << (3 * (level - 1));
+		bool is_later =
+		    child[i].radius < w->radius_least || (child[i].radius <= w->radius_least && first_leaf > w->own);
+		if (!is_later && square_between(own, &child[i]) < reach * reach)
 		{
-			find_earlier(v, own, level - 1, BRANCH * node + i, counts, others);
+			walk_node(w, level - 1, BRANCH * node + i);
 		}
 	}
+}
+
+// others may be NULL. Balls that are hidden already, as v->counts says, are not looked for.
+static Walk find_earlier(const VolumeContext *v, int own, int32_t *others)
+{
+	Walk walk = {.v = v, .own = own, .radius_least = INFINITY, .others = others};
+	for (int i = BRANCH * own, end = leaf_end(v->tree, own); i < end; ++i)
+	{
+		float radius = v->tree->balls[i].radius;
+		walk.radius_least = radius < walk.radius_least ? radius : walk.radius_least;
+		walk.counts[i % BRANCH] = v->counts[i] == HIDDEN ? HIDDEN : 0;
+		walk.open_count += v->counts[i] != HIDDEN;
+	}
+	walk_node(&walk, v->tree->level_count - 1, 0);
+	return walk;
 }
 
 static void count_task(void *task_context, int block)
 {
 	VolumeContext *v = task_context;
 	int count = v->tree->counts[0];
-	for (int i = sand_part_start(count, block, v->block_count), end = sand_part_start(count, block + 1, v->block_count);
-	     i < end && !is_cancelled(v->cancel); ++i)
+	for (int leaf = sand_part_start(count, block, v->block_count),
+	         end = sand_part_start(count, block + 1, v->block_count);
+	     leaf < end && !is_cancelled(v->cancel); ++leaf)
 	{
-		find_earlier(v, i, v->tree->level_count - 1, 0, &v->counts[BRANCH * (size_t)i], NULL);
+		Walk walk = find_earlier(v, leaf, NULL);
+		int ball_count = leaf_end(v->tree, leaf) - BRANCH * leaf;
+		memcpy(&v->counts[BRANCH * (size_t)leaf], walk.counts, (size_t)ball_count * sizeof(int));
 	}
 }
 
@@ -819,16 +855,10 @@ static void share_task(void *task_context, int block)
 	         end = sand_part_start(leaf_count, block + 1, v->block_count);
 	     leaf < end && !is_cancelled(v->cancel); ++leaf)
 	{
-		// Of a hidden ball no others are listed: there is no room for them.
-		int counts[BRANCH] = {0};
+		Walk walk = find_earlier(v, leaf, others);
 		for (int i = BRANCH * leaf, last = leaf_end(v->tree, leaf); i < last; ++i)
 		{
-			counts[i % BRANCH] = v->counts[i] == HIDDEN ? HIDDEN : 0;
-		}
-		find_earlier(v, leaf, v->tree->level_count - 1, 0, counts, others);
-		for (int i = BRANCH * leaf, last = leaf_end(v->tree, leaf); i < last; ++i)
-		{
-			int count = counts[i % BRANCH];
+			int count = walk.counts[i % BRANCH];
 			v->shares[i] = count == HIDDEN ? 0
 			               : count == 0    ? 1
 			                               : share_of(v, i, others + scratch * (size_t)(i % BRANCH), count, cuts);

@@ -525,7 +525,7 @@ static void open_meshes_have_no_volume_to_compare(void)
 static void one_sphere_and_a_heap_in_one_place_are_fine(void)
 {
 	Body cube = unit_cube();
-	Spheres spheres = spheres_of(100);
+	Spheres spheres = spheres_of(5000);
 	for (int i = 0; i < spheres.count; ++i)
 	{
 		put_sphere(&spheres, i, 0.5, 0.5, 0.5, 0.25);
