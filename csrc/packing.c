@@ -8,8 +8,9 @@
 // Relaxed grains start at the random sites, one to a cell of just the volume that the packing grants a grain: the
 // density is right from the start, everywhere, and carries no trace of the grid, since a place uniform in its cell
 // leaves nothing periodic behind. Then pairs that overlap and walls that are too near push, each grain moving by all
-// pushes at once, with some of its last move added (heavy ball, Polyak 1964), until hardly any overlap is left; the few
-// grains that still have one are taken out. Lengths are radii there, positions relative to the middle of the mesh.
+// pushes at once, with some of its last move added (heavy ball, Polyak 1964), until hardly any overlap is left. Where
+// they do not part there is no room for all, and those under the most pressure are taken out; in the end so are the few
+// that still overlap. Lengths are radii there, positions relative to the middle of the mesh.
 //
 // A grain knows how far it may move before the mesh must be asked again, and never moves by more than its distance to
 // the mesh between two answers, so it cannot pass through a wall. Where the mesh has a hole no distance tells: there
@@ -50,6 +51,7 @@ enum
 	TASKS_PER_SIDE = 4,
 	TASK_COUNT = TASKS_PER_SIDE * TASKS_PER_SIDE * TASKS_PER_SIDE,
 	SETTLE_LIMIT = 8,
+	PUSH_LIMIT = 10, // a corner takes some three for each wall
 	GRAIN_BLOCK = 1024,
 	WALL_COUNT = 3,
 	NEIGHBOUR_LIMIT = 20,
@@ -57,14 +59,19 @@ enum
 };
 
 // Of relaxing, in radii where a length. Tuned for the fewest sweeps at 0.60.
-#define START_DEPTH 0.28f // a wall draws a layer of grains to itself: sites this deep or deeper are taken
-#define TARGET 1.003f     // radius that pushes aim at: contacts end within the tolerance sooner
-#define TOLERANCE 0.01f   // of overlap, in the end
-#define STEP 0.4f         // share of an overlap that a grain moves
-#define MEMORY 0.9f       // share of the last move that is added
-#define MOVE_LIMIT 0.1f   // per sweep
-#define SKIN 0.4f         // pairs are listed up to this beyond contact
+// A wall draws grains to itself, the more the denser they are: sites are taken from a depth of 1 - WALL_DRAW * packing
+// on, but no less than START_DEPTH. Measured: so the packing far from walls is the one wanted, to 1 %.
+#define WALL_DRAW 1.3
+#define START_DEPTH 0.28
+#define PUSHED_DEPTH 0.9 // where they are moved at least
+#define TARGET 1.003f    // radius that pushes aim at: contacts end within the tolerance sooner
+#define TOLERANCE 0.01f  // of overlap, in the end
+#define STEP 0.4f        // share of an overlap that a grain moves
+#define MEMORY 0.9f      // share of the last move that is added
+#define MOVE_LIMIT 0.1f  // per sweep
+#define SKIN 0.4f        // pairs are listed up to this beyond contact
 #define SWEEP_LIMIT 400
+#define CROWDED_EVERY 50  // sweeps: where as many grains overlap as before, there are too many
 #define GOOD_ENOUGH 10000 // one grain in so many may be taken out
 #define ASK_LIMIT 4.0     // distances to the mesh are of interest up to here
 #define WALL_REACH 0.5f   // walls up to this beyond contact are remembered
@@ -291,7 +298,7 @@ typedef struct Search
 	Found found[TASK_COUNT];
 } Search;
 
-static bool found_add(Found *found, const Place *place)
+static void found_add(Found *found, const Place *place)
 {
 	if (found->count == found->capacity)
 	{
@@ -300,7 +307,7 @@ static bool found_add(Found *found, const Place *place)
 		if (places == NULL)
 		{
 			found->is_short = true;
-			return false;
+			return;
 		}
 		if (found->count > 0)
 		{
@@ -311,14 +318,13 @@ static bool found_add(Found *found, const Place *place)
 		found->capacity = capacity;
 	}
 	found->places[found->count++] = *place;
-	return true;
 }
 
 // Uniform in a ball of radius `move`, less where the mesh is near: the first of some places in a cube that is in it.
-static void move_site(const Search *search, const int32_t at[3], double distance, float xyz[3])
+static void move_site(const Search *search, const int32_t at[3], const Depth *depth, float xyz[3])
 {
 	const Packing *packing = search->packing;
-	double room = fmin(search->move, distance - packing->radius - 2.0 * packing->step);
+	double room = fmin(search->move, depth->distance - packing->radius - 2.0 * packing->step);
 	double move[3] = {0.0, 0.0, 0.0}, square = 2.0;
 	uint64_t number = MOVE_TRIES * 3 * site_number(&search->sites, at);
 	for (uint64_t try = 0; try < MOVE_TRIES && square > 1.0; ++try)
@@ -341,14 +347,36 @@ static void move_site(const Search *search, const int32_t at[3], double distance
 		moved[axis] = (float)((double)xyz[axis] + room * move[axis]);
 		place[axis] = (double)moved[axis];
 	}
-	if (!packing->is_open || sand_surface_winding(packing->surface, place) > 0.5)
+	if (room + 2.0 * packing->step < depth->safe || sand_surface_winding(packing->surface, place) > 0.5)
 	{
 		memcpy(xyz, moved, sizeof(moved));
 	}
 }
 
+// Moves a site that is too near to the mesh inwards, away from the nearest of the mesh each time, by less than the
+// distance: so it passes no wall. False when that leads nowhere, as in a spike too narrow for a grain.
+static bool push_site(const Packing *packing, double place[3], double *distance)
+{
+	for (int push = 0; push < PUSH_LIMIT && *distance < packing->radius; ++push)
+	{
+		SandNearest nearest;
+		if (!sand_surface_nearest(packing->surface, place, packing->radius, &nearest))
+		{
+			*distance = packing->radius;
+			return true;
+		}
+		*distance = nearest.distance;
+		double share = nearest.distance > 0.0 ? fmin(0.9, packing->radius / nearest.distance - 1.0) : 0.0;
+		for (int axis = 0; axis < 3; ++axis)
+		{
+			place[axis] += share * (place[axis] - nearest.point[axis]);
+		}
+	}
+	return *distance >= PUSHED_DEPTH * packing->radius;
+}
+
 // Judges the place that floats can hold. `known` is what a box around it told: NULL when nothing.
-static void take_site(const Search *search, const int32_t at[3], const double *known, Found *found)
+static void take_site(const Search *search, const int32_t at[3], const Depth *known, Found *found)
 {
 	double place[3];
 	float xyz[3];
@@ -358,24 +386,30 @@ static void take_site(const Search *search, const int32_t at[3], const double *k
 		xyz[axis] = (float)place[axis];
 		place[axis] = (double)xyz[axis];
 	}
-	double distance = known != NULL ? *known : 0.0;
-	if (known == NULL)
+	Depth depth = known != NULL ? *known : measure_depth(search->packing, place, search->threshold);
+	if (!depth.is_inside || depth.distance < search->threshold)
 	{
-		Depth depth = measure_depth(search->packing, place, search->threshold);
-		distance = depth.distance;
-		if (!depth.is_inside || distance < search->threshold)
-		{
-			return;
-		}
+		return;
 	}
 	if (search->move > 0.0)
 	{
-		move_site(search, at, distance, xyz);
+		move_site(search, at, &depth, xyz);
 	}
-	found_add(found, &(Place){{xyz[0], xyz[1], xyz[2]}, (float)distance});
+	if (depth.distance < search->packing->radius && !search->sites.is_lattice)
+	{
+		if (!push_site(search->packing, place, &depth.distance))
+		{
+			return;
+		}
+		for (int axis = 0; axis < 3; ++axis)
+		{
+			xyz[axis] = (float)place[axis];
+		}
+	}
+	found_add(found, &(Place){{xyz[0], xyz[1], xyz[2]}, (float)depth.distance});
 }
 
-static void take_box(const Search *search, const Box *box, const double *known, Found *found)
+static void take_box(const Search *search, const Box *box, const Depth *known, Found *found)
 {
 	int32_t at[3];
 	for (at[2] = box->low[2]; at[2] < box->high[2]; ++at[2])
@@ -428,8 +462,9 @@ static void search_box(const Search *search, const Box *box, Found *found)
 	{
 		return; // all too near to the mesh, or all outside
 	}
-	double known = depth.distance - reach;
-	if (depth.safe > reach && known > search->threshold + search->move)
+	// What holds at every site of the box.
+	Depth known = {depth.distance - reach, depth.safe - reach, depth.is_inside};
+	if (known.safe > search->move && known.distance > fmax(search->threshold, packing->radius + search->move))
 	{
 		take_box(search, box, &known, found);
 		return;
@@ -571,6 +606,8 @@ typedef struct Relax
 	Wall (*walls)[WALL_COUNT];
 	int32_t *neighbours; // NEIGHBOUR_LIMIT per grain
 	uint8_t *neighbour_counts;
+	float *pressures; // sum of the overlaps of a grain, 0 when none is beyond the tolerance
+	uint8_t *is_out;  // to be taken out
 	Tally tallies[SAND_BLOCK_LIMIT];
 	// Cells of the pairs' search:
 	SandSorter *sorter;
@@ -612,6 +649,8 @@ static void relax_free(Relax *relax)
 	sand_sorter_destroy(relax->sorter);
 	sand_free(relax->starts);
 	sand_free(relax->entries);
+	sand_free(relax->is_out);
+	sand_free(relax->pressures);
 	sand_free(relax->neighbour_counts);
 	sand_free(relax->neighbours);
 	sand_free(relax->walls);
@@ -668,13 +707,16 @@ static SandStatus relax_create(Relax *relax, const Packing *packing, int count)
 	relax->walls = sand_alloc(n, sizeof(*relax->walls));
 	relax->neighbours = sand_alloc(n, NEIGHBOUR_LIMIT * sizeof(*relax->neighbours));
 	relax->neighbour_counts = sand_alloc(n, sizeof(*relax->neighbour_counts));
+	relax->pressures = sand_alloc(n, sizeof(*relax->pressures));
+	relax->is_out = sand_alloc(n, sizeof(*relax->is_out));
 	relax->entries = sand_alloc(n, sizeof(*relax->entries));
 	relax->starts = sand_alloc((size_t)relax->cell_total + 1, sizeof(*relax->starts));
 	SandStatus status = sand_sorter_create(count, &relax->sorter, packing->err);
-	if (status == SAND_OK && (relax->x == NULL || relax->next == NULL || relax->move == NULL || relax->listed == NULL ||
-	                          relax->room == NULL || (packing->is_open && relax->balls == NULL) ||
-	                          relax->walls == NULL || relax->neighbours == NULL || relax->neighbour_counts == NULL ||
-	                          relax->entries == NULL || relax->starts == NULL))
+	if (status == SAND_OK &&
+	    (relax->x == NULL || relax->next == NULL || relax->move == NULL || relax->listed == NULL ||
+	     relax->room == NULL || (packing->is_open && relax->balls == NULL) || relax->walls == NULL ||
+	     relax->neighbours == NULL || relax->neighbour_counts == NULL || relax->pressures == NULL ||
+	     relax->is_out == NULL || relax->entries == NULL || relax->starts == NULL))
 	{
 		size_t grain_bytes = 4 * sizeof(*relax->x) + sizeof(*relax->room) + sizeof(*relax->balls) +
 		                     sizeof(*relax->walls) + NEIGHBOUR_LIMIT * sizeof(*relax->neighbours) + 1 +
@@ -908,26 +950,26 @@ static void keep_inside(Relax *relax, int grain, float length)
 
 // ---- pushing --------------------------------------------------------------------------------------------------------
 
-// Sums the pushes on a grain into push. Returns the largest overlap of true radii.
+// Sums the pushes on a grain into push. Returns the sum of its overlaps, 0 when none is beyond the tolerance.
 static float sum_pushes(const Relax *relax, int grain, float push[3])
 {
 	const float *x = relax->x[grain];
 	const int32_t *neighbours = relax->neighbours + (size_t)grain * NEIGHBOUR_LIMIT;
-	float least = 2.0f;
+	float worst = 0.0f, pressure = 0.0f;
 	push[0] = push[1] = push[2] = 0.0f;
 	for (int k = 0; k < relax->neighbour_counts[grain]; ++k)
 	{
 		const float *y = relax->x[neighbours[k]];
 		const float apart[3] = {x[0] - y[0], x[1] - y[1], x[2] - y[2]};
 		// The tiny addend is for two in one place: they do not push each other, and others part them.
-		float distance = sqrtf(square_of(apart) + 1e-12f), overlap = 2.0f * TARGET - distance;
-		float factor = overlap > 0.0f ? overlap / distance : 0.0f;
+		float distance = sqrtf(square_of(apart) + 1e-12f), overlap = larger(0.0f, 2.0f * TARGET - distance);
+		float factor = overlap / distance;
 		push[0] += factor * apart[0];
 		push[1] += factor * apart[1];
 		push[2] += factor * apart[2];
-		least = distance < least ? distance : least;
+		pressure += overlap;
+		worst = larger(worst, overlap - 2.0f * (TARGET - 1.0f));
 	}
-	float worst = 2.0f - least;
 	for (int i = 0; i < WALL_COUNT; ++i)
 	{
 		const Wall *wall = &relax->walls[grain][i];
@@ -937,20 +979,26 @@ static float sum_pushes(const Relax *relax, int grain, float push[3])
 			push[0] += overlap * wall->normal[0];
 			push[1] += overlap * wall->normal[1];
 			push[2] += overlap * wall->normal[2];
+			pressure += overlap;
 			worst = larger(worst, overlap - (TARGET - 1.0f));
 		}
 	}
-	return worst;
+	return worst > 0.9f * TOLERANCE ? pressure : 0.0f;
 }
 
 static void sweep_task(void *context, int block)
 {
 	Relax *relax = context;
 	Tally tally = {0};
+	if (is_cancelled(relax->packing))
+	{
+		return;
+	}
 	for (int i = block_start(relax, block); i < block_start(relax, block + 1); ++i)
 	{
 		float push[3], *move = relax->move[i];
-		tally.bad_count += sum_pushes(relax, i, push) > 0.9f * TOLERANCE;
+		relax->pressures[i] = sum_pushes(relax, i, push);
+		tally.bad_count += relax->pressures[i] > 0.0f;
 		for (int axis = 0; axis < 3; ++axis)
 		{
 			move[axis] = MEMORY * move[axis] + STEP * push[axis];
@@ -976,8 +1024,51 @@ static void sweep_task(void *context, int block)
 	relax->tallies[block] = tally;
 }
 
+// Marks the grains that are under more pressure than all they touch.
+static void mark_task(void *context, int block)
+{
+	Relax *relax = context;
+	for (int i = block_start(relax, block); i < block_start(relax, block + 1); ++i)
+	{
+		const int32_t *neighbours = relax->neighbours + (size_t)i * NEIGHBOUR_LIMIT;
+		float pressure = relax->pressures[i];
+		bool is_out = pressure > 0.0f;
+		for (int k = 0; k < relax->neighbour_counts[i] && is_out; ++k)
+		{
+			int other = neighbours[k];
+			is_out = pressure > relax->pressures[other] || (pressure == relax->pressures[other] && i < other);
+		}
+		relax->is_out[i] = is_out;
+	}
+}
+
+// Takes the marked grains out, keeping the order of the others.
+static void take_out(Relax *relax)
+{
+	int kept_count = 0;
+	for (int i = 0; i < relax->count; ++i)
+	{
+		if (relax->is_out[i])
+		{
+			continue;
+		}
+		memcpy(relax->x[kept_count], relax->x[i], sizeof(relax->x[i]));
+		memcpy(relax->move[kept_count], relax->move[i], sizeof(relax->move[i]));
+		memcpy(relax->walls[kept_count], relax->walls[i], sizeof(relax->walls[i]));
+		relax->room[kept_count] = relax->room[i];
+		if (relax->balls != NULL)
+		{
+			relax->balls[kept_count] = relax->balls[i];
+		}
+		++kept_count;
+	}
+	relax->count = kept_count;
+	relax->block_count = sand_block_count(kept_count, GRAIN_BLOCK);
+}
+
 static SandStatus relax_run(Relax *relax)
 {
+	int bad_before = 0;
 	list_pairs(relax, 2.0f * TARGET + SKIN);
 	for (int sweep = 0; sweep < SWEEP_LIMIT; ++sweep)
 	{
@@ -999,7 +1090,18 @@ static SandStatus relax_run(Relax *relax)
 		float(*swap)[3] = relax->x;
 		relax->x = relax->next;
 		relax->next = swap;
-		if (sum.move_square > 0.25f * SKIN * SKIN)
+		bool is_crowded = false;
+		if (sweep % CROWDED_EVERY == 0)
+		{
+			is_crowded = sweep > CROWDED_EVERY && 2 * sum.bad_count > bad_before;
+			bad_before = sum.bad_count;
+		}
+		if (is_crowded)
+		{
+			sand_pool_run(relax->packing->pool, mark_task, relax, relax->block_count);
+			take_out(relax);
+		}
+		if (is_crowded || sum.move_square > 0.25f * SKIN * SKIN)
 		{
 			list_pairs(relax, 2.0f * TARGET + SKIN);
 		}
@@ -1013,7 +1115,6 @@ typedef struct Finish
 {
 	Relax *relax;
 	float (*xyz)[3]; // m, as they leave
-	uint8_t *is_out;
 } Finish;
 
 // Rounds a position to the floats it leaves with, and moves it off the mesh where that takes little. False when it is
@@ -1053,9 +1154,13 @@ static void finish_task(void *context, int block)
 	Finish *finish = context;
 	Relax *relax = finish->relax;
 	const Packing *packing = relax->packing;
+	if (is_cancelled(packing))
+	{
+		return;
+	}
 	for (int i = block_start(relax, block); i < block_start(relax, block + 1); ++i)
 	{
-		finish->is_out[i] = !settle(relax, i, finish->xyz[i]);
+		relax->is_out[i] = !settle(relax, i, finish->xyz[i]);
 		for (int axis = 0; axis < 3; ++axis)
 		{
 			relax->x[i][axis] = (float)(((double)finish->xyz[i][axis] - relax->middle[axis]) / packing->radius);
@@ -1064,20 +1169,19 @@ static void finish_task(void *context, int block)
 }
 
 // Takes grains out, in order, that overlap one that stays.
-static void drop_overlaps(Finish *finish)
+static void drop_overlaps(Relax *relax)
 {
-	Relax *relax = finish->relax;
-	list_pairs(relax, 2.0f - TOLERANCE);
+	list_pairs(relax, 2.0f - 0.99f * TOLERANCE); // less a hundredth: positions are rounded
 	for (int i = 0; i < relax->count; ++i)
 	{
 		const int32_t *neighbours = relax->neighbours + (size_t)i * NEIGHBOUR_LIMIT;
 		int count = relax->neighbour_counts[i];
-		bool is_out = finish->is_out[i] != 0 || count == NEIGHBOUR_LIMIT - 1;
+		bool is_out = relax->is_out[i] != 0 || count == NEIGHBOUR_LIMIT - 1;
 		for (int k = 0; k < count && !is_out; ++k)
 		{
-			is_out = neighbours[k] < i && finish->is_out[neighbours[k]] == 0;
+			is_out = neighbours[k] < i && relax->is_out[neighbours[k]] == 0;
 		}
-		finish->is_out[i] = is_out;
+		relax->is_out[i] = is_out;
 	}
 }
 
@@ -1085,19 +1189,23 @@ static SandStatus relax_finish(Relax *relax, SandPoints *points_out)
 {
 	const Packing *packing = relax->packing;
 	size_t n = (size_t)relax->count;
-	Finish finish = {.relax = relax, .xyz = sand_alloc(n, 3 * sizeof(float)), .is_out = sand_alloc(n, 1)};
+	Finish finish = {.relax = relax, .xyz = sand_alloc(n, 3 * sizeof(float))};
 	SandStatus status = SAND_OK;
-	if (finish.xyz == NULL || finish.is_out == NULL)
+	if (finish.xyz == NULL)
 	{
-		status = sand_fail_memory(packing->err, n * (3 * sizeof(float) + 1), "the grains in a mesh");
-		goto done;
+		return sand_fail_memory(packing->err, n * 3 * sizeof(float), "the grains in a mesh");
 	}
 	sand_pool_run(packing->pool, finish_task, &finish, relax->block_count);
-	drop_overlaps(&finish);
+	if (is_cancelled(packing))
+	{
+		status = fail_cancelled(packing);
+		goto done;
+	}
+	drop_overlaps(relax);
 	int kept_count = 0;
 	for (int i = 0; i < relax->count; ++i)
 	{
-		if (!finish.is_out[i])
+		if (!relax->is_out[i])
 		{
 			memcpy(finish.xyz[kept_count++], finish.xyz[i], sizeof(finish.xyz[i]));
 		}
@@ -1108,7 +1216,6 @@ static SandStatus relax_finish(Relax *relax, SandPoints *points_out)
 		finish.xyz = NULL;
 	}
 done:
-	sand_free(finish.is_out);
 	sand_free(finish.xyz);
 	return status;
 }
@@ -1136,7 +1243,8 @@ static void place_grains(Relax *relax, const Search *search)
 // No points when no site is deep enough, or no grain found its place.
 static SandStatus fill_relaxed(const Packing *packing, SandPoints *points_out)
 {
-	Search search = {.packing = packing, .threshold = (double)START_DEPTH * packing->radius};
+	Search search = {.packing = packing};
+	search.threshold = fmax(START_DEPTH, 1.0 - WALL_DRAW * packing->share) * packing->radius;
 	if (!place_cells(packing, &search.sites))
 	{
 		return SAND_OK;

@@ -25,11 +25,12 @@ typedef struct SandPackingDesc
 
 /// Grains whose bounding spheres neither poke out of the mesh (by more than 3 steps of float at its farthest
 /// coordinate) nor overlap each other (by more than 1 % of a radius when relaxed, else by no more than 2 such steps).
-/// At least one where there is room for one. Also in meshes with holes, by the winding number: a hole is no wall,
-/// spheres poke through it, their centres do not. Deterministic, the same for every thread count of pool (NULL = this
-/// thread). Fails: SAND_ERROR_ARGUMENT (a number out of range; an estimate above SAND_SAMPLER_POINT_LIMIT, with the
-/// estimate; a radius too fine for floats that far from the origin), SAND_ERROR_MESH (no inside, or no grain fits: says
-/// radius, size and the deepest place), SAND_ERROR_MEMORY, SAND_CANCELLED. On failure *points_out is empty.
+/// Where no site of the kind fits, one grain in the deepest place, sought to a hundredth of a radius. Also in meshes
+/// with holes, by the winding number: a hole is no wall, spheres poke through it, their centres do not. Deterministic,
+/// the same for every thread count of pool (NULL = this thread). Relaxing takes some 250 bytes a grain while it runs.
+/// Fails: SAND_ERROR_ARGUMENT (a number out of range; an estimate above SAND_SAMPLER_POINT_LIMIT, with the estimate; a
+/// radius too fine for floats that far from the origin), SAND_ERROR_MESH (no inside, or no grain fits: says radius,
+/// size and the deepest place), SAND_ERROR_MEMORY, SAND_CANCELLED. On failure *points_out is empty.
 SandStatus sand_packing_fill(const SandSurface *surface, const SandPackingDesc *desc, SandPool *pool,
                              SandPoints *points_out, SandError *err);
 

@@ -292,7 +292,8 @@ static const struct
 	float packing;
 } CASES[] = {
     {SAND_PACKING_HEXAGONAL, 0.74F}, {SAND_PACKING_HEXAGONAL, 0.5F}, {SAND_PACKING_JITTERED, 0.55F},
-    {SAND_PACKING_RELAXED, 0.5F},    {SAND_PACKING_RELAXED, 0.55F},  {SAND_PACKING_RELAXED, 0.6F},
+    {SAND_PACKING_RELAXED, 0.3F},    {SAND_PACKING_RELAXED, 0.5F},   {SAND_PACKING_RELAXED, 0.55F},
+    {SAND_PACKING_RELAXED, 0.6F},
 };
 enum
 {
@@ -374,6 +375,34 @@ static void a_cavity_stays_empty_and_an_overlap_is_filled(void)
 		}
 		body_free(&body);
 	}
+}
+
+static void narrow_places_are_filled_as_far_as_grains_fit(void)
+{
+	// A slit of three radii cannot be filled as densely as asked for, nor can needles thinner than a grain: the grains
+	// too many go, the others stay.
+	const float high[3] = {1.0F, 1.0F, 0.06F};
+	TestShape shape = {0};
+	test_shape_box(&shape, UNIT_LOW, high, false);
+	Body slit = body_of(&shape, "Slit");
+	SandPoints points = fill(&slit, SAND_PACKING_RELAXED, 0.02F, 0.6F, 1);
+	check_grains(&slit, &points, SAND_PACKING_RELAXED, (double)0.02F);
+	double share = points.count * 4.0 / 3.0 * TEST_PI * 8e-6 / 0.06;
+	printf("    share of the slit %.3f\n", share);
+	CHECK(share > 0.37); // one layer of hexagons is 0.605 / 1.5 = 0.403
+	sand_points_free(&points);
+	body_free(&slit);
+
+	shape = (TestShape){0};
+	test_shape_needle_star(&shape, 0.5, 1.0, 1);
+	Body star = body_of(&shape, "Star");
+	points = fill(&star, SAND_PACKING_RELAXED, 0.03F, 0.6F, 1);
+	check_grains(&star, &points, SAND_PACKING_RELAXED, (double)0.03F);
+	share = packing_in_cube(&points, (const double[3]){0.0, 0.0, 0.0}, 0.25, (double)0.03F);
+	printf("    packing %.4f of 0.60\n", share);
+	CHECK_NEAR(share, 0.6, 0.05);
+	sand_points_free(&points);
+	body_free(&star);
 }
 
 static void a_mesh_far_from_the_origin_loses_only_what_floats_lose(void)
@@ -653,7 +682,7 @@ static void grains_are_the_same_for_every_thread_count(void)
 	{
 		for (int kind = 0; kind < SAND_PACKING_COUNT; ++kind)
 		{
-			SandPackingDesc desc = {.kind = (SandPackingKind)kind, .radius = 0.03F, .packing = 0.58F, .seed = 9};
+			SandPackingDesc desc = {.kind = (SandPackingKind)kind, .radius = 0.035F, .packing = 0.58F, .seed = 9};
 			SandPoints first = fill_with(&bodies[i], desc, NULL);
 			for (int thread_count = 1; thread_count <= 3; ++thread_count)
 			{
@@ -789,6 +818,7 @@ void test_packing(void)
 	RUN(an_open_bottle_is_filled_by_its_winding_number);
 	RUN(an_open_cylinder_is_filled_between_its_rims);
 	RUN(a_cavity_stays_empty_and_an_overlap_is_filled);
+	RUN(narrow_places_are_filled_as_far_as_grains_fit);
 	RUN(a_mesh_far_from_the_origin_loses_only_what_floats_lose);
 	RUN(the_lattice_is_that_of_the_sampler);
 	RUN(relaxed_grains_have_no_lattice_in_them);
