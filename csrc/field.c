@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <math.h>
 #include <stdatomic.h>
+#include <string.h>
 
 #include "rows.h"
 #include "sort.h"
@@ -151,7 +152,7 @@ typedef struct Span
 
 static Span span_of(const Build *build, uint32_t triangle)
 {
-	Span span;
+	Span span = {0};
 	load_corners(build, triangle, span.corners);
 	const double *a = span.corners[0], *b = span.corners[1], *c = span.corners[2];
 	double u[3], v[3], grown = build->band + SLACK;
@@ -267,11 +268,13 @@ static const Step STEPS[26] = {
     {-1, -1, 1, CORNER_STEP}, {-1, -1, -1, CORNER_STEP},
 };
 
+#define UNASKED 2 // sign of a node out of the band that need not be known
+
 // Signs of a brick's nodes while they are found.
 typedef struct Signs
 {
-	float distance[SAND_BRICK_NODES]; // voxels; where out of the band, the band: it is at least that far
-	int8_t sign[SAND_BRICK_NODES];    // -1 inside, 1 outside, 0 not known yet
+	const float *distance;         // voxels; where out of the band, the band: it is at least that far
+	int8_t sign[SAND_BRICK_NODES]; // -1 inside, 1 outside, 0 not known yet, UNASKED
 	int16_t pending[SAND_BRICK_NODES];
 	int pending_count;
 } Signs;
@@ -309,12 +312,19 @@ static void spread_sign(Signs *signs, int node, int8_t sign)
 	}
 }
 
+// The first node from `node` on without a sign; SAND_BRICK_NODES when all have one.
+static int next_unknown(const Signs *signs, int node)
+{
+	const int8_t *found = memchr(signs->sign + node, 0, (size_t)(SAND_BRICK_NODES - node));
+	return found != NULL ? (int)(found - signs->sign) : SAND_BRICK_NODES;
+}
+
 static int8_t sign_of_neighbours(const Signs *signs, int node)
 {
 	for (int i = 0; i < 26; ++i)
 	{
 		int other = linked(signs, node, &STEPS[i]);
-		if (other >= 0 && signs->sign[other] != 0)
+		if (other >= 0 && (signs->sign[other] & 1) != 0)
 		{
 			return signs->sign[other];
 		}
@@ -335,27 +345,29 @@ static void place_of(const SandField *field, uint32_t key, int node, double plac
 }
 
 // Where pseudo-normals decide, the nearest face says at once on which side of it a node lies; the others learn it from
-// their neighbours, and only those without any are asked for.
+// their neighbours, and only those without any are asked for. Else all are unknown, and those out of the band help to
+// hold the others together.
 static void find_signs(const Build *build, const SandRowsBrick *brick, uint32_t key, Signs *signs)
 {
 	float band = (float)build->band;
 	bool is_clean = sand_surface_is_clean(build->surface);
 	for (int node = 0; node < SAND_BRICK_NODES; ++node)
 	{
-		float height = is_clean && signs->distance[node] < band ? brick->height[node] : 0;
-		signs->sign[node] = (int8_t)(height > 0 ? 1 : height < 0 ? -1 : 0);
+		int side = (brick->height[node] > 0) - (brick->height[node] < 0);
+		int sign = signs->distance[node] < band ? side : UNASKED;
+		signs->sign[node] = (int8_t)(is_clean ? sign : 0);
 	}
-	for (int node = 0; node < SAND_BRICK_NODES && is_clean; ++node)
+	for (int node = next_unknown(signs, 0); node < SAND_BRICK_NODES && is_clean; node = next_unknown(signs, node + 1))
 	{
-		int8_t sign = signs->sign[node] == 0 && signs->distance[node] < band ? sign_of_neighbours(signs, node) : 0;
+		int8_t sign = sign_of_neighbours(signs, node);
 		if (sign != 0)
 		{
 			spread_sign(signs, node, sign);
 		}
 	}
-	for (int node = 0; node < SAND_BRICK_NODES; ++node)
+	for (int node = next_unknown(signs, 0); node < SAND_BRICK_NODES; node = next_unknown(signs, node + 1))
 	{
-		if (signs->sign[node] == 0 && signs->distance[node] < band)
+		if (signs->distance[node] < band)
 		{
 			double place[3];
 			place_of(build->field, key, node, place);
@@ -370,7 +382,8 @@ static void fill_brick(const Build *build, int index)
 	SandRowsBrick brick;
 	Signs signs;
 	uint32_t key = field->keys[index];
-	float band = (float)build->band, *values = &field->values[(size_t)index * SAND_BRICK_NODES];
+	float band = (float)build->band, voxel = field->info.voxel,
+	      *values = &field->values[(size_t)index * SAND_BRICK_NODES];
 	const uint32_t columns = (uint32_t)field->bricks[0], rows = (uint32_t)field->bricks[1];
 	const double middle[3] = {SIDE * (double)(key % columns) + HALF_BRICK,
 	                          SIDE * (double)(key / columns % rows) + HALF_BRICK,
@@ -390,16 +403,13 @@ static void fill_brick(const Build *build, int index)
 		}
 		build->rows->take(&brick, (const double(*)[3])corners, band);
 	}
-	for (int node = 0; node < SAND_BRICK_NODES; ++node)
-	{
-		float distance = sqrtf(brick.square[node]);
-		signs.distance[node] = distance < band ? distance : band;
-	}
+	build->rows->finish(&brick, band);
+	signs.distance = brick.square;
 	find_signs(build, &brick, key, &signs);
 	for (int node = 0; node < SAND_BRICK_NODES; ++node)
 	{
-		float distance = (float)((double)signs.distance[node] * (double)field->info.voxel);
-		values[node] = !(signs.distance[node] < band) ? NO_VALUE : signs.sign[node] < 0 ? -distance : distance;
+		float distance = brick.square[node] * (signs.sign[node] < 0 ? -voxel : voxel);
+		values[node] = brick.square[node] < band ? distance : NO_VALUE;
 	}
 }
 
@@ -613,7 +623,8 @@ SandStatus sand_field_create(const SandSurface *surface, const SandFieldDesc *de
 	{
 		field->info.voxel = desc->voxel;
 		field->info.band = desc->band > 0 ? desc->band : BAND_DEFAULT * desc->voxel;
-		build.band = (double)field->info.band * build.inverse_voxel;
+		// A node just at the band is in it.
+		build.band = (1 + 1e-6) * (double)field->info.band * build.inverse_voxel;
 		status = build_field(&build, pool != NULL ? pool : own, &sorter, err);
 	}
 	sand_free(build.starts);

@@ -16,6 +16,9 @@
 
 typedef float f4 __attribute__((vector_size(16)));
 typedef float f8 __attribute__((vector_size(32)));
+typedef double d4 __attribute__((vector_size(32)));
+typedef int64_t l4 __attribute__((vector_size(32)));
+typedef int32_t i4 __attribute__((vector_size(16)));
 typedef int32_t i8 __attribute__((vector_size(32)));
 
 #define INLINE static inline __attribute__((always_inline))
@@ -25,14 +28,14 @@ typedef int32_t i8 __attribute__((vector_size(32)));
 #define SLACK 0.001F
 #define HALF_ROW 3.5F // voxels from the middle of a brick to its outermost nodes
 
-// The triangle seen from the brick. Three numbers each are of the edges, from corner k to the next.
+// The triangle seen from the brick. The first three lanes are of the edges, from corner k to the next.
 typedef struct View
 {
-	float along[3][3];  // per axis: unit vectors along the edges
-	float across[3][3]; // per axis: unit vectors inwards
-	float normal[3];
-	float before[3], past[3], inwards[3], height; // of the middle of the brick, voxels
-	float bias; // -0 when the triangle has no area: then no node is over it. Joins the signs of `inwards`.
+	f4 along[3];     // per axis: unit vectors along the edges
+	f4 across[3];    // per axis: unit vectors inwards; the fourth is the face's normal
+	f4 before, past; // of the middle of the brick, voxels: how far before the edge's start, how far past its end
+	f4 inwards;      // the same: how far inwards; the fourth is the height over the face
+	float flat_sign; // -0 when the triangle has no area: then no node is over it. Joins the signs of `inwards`.
 } View;
 
 INLINE f8 splat(float v)
@@ -86,99 +89,130 @@ INLINE f8 smaller(f8 a, f8 b)
 #endif
 }
 
-INLINE void cross(const double a[3], const double b[3], double out[3])
+INLINE d4 splat_d4(double v)
+{
+	return (d4){v, v, v, v};
+}
+
+INLINE d4 root(d4 v)
+{
+#if defined(__AVX__)
+	return (d4)_mm256_sqrt_pd((__m256d)v);
+#else
+	for (int k = 0; k < 4; ++k)
+	{
+		v[k] = sqrt(v[k]);
+	}
+	return v;
+#endif
+}
+
+INLINE f4 narrow(d4 v)
+{
+#if defined(__AVX__)
+	return (f4)_mm256_cvtpd_ps((__m256d)v);
+#else
+	return __builtin_convertvector(v, f4);
+#endif
+}
+
+INLINE void cross(const d4 a[3], const d4 b[3], d4 out[3])
 {
 	out[0] = a[1] * b[2] - a[2] * b[1];
 	out[1] = a[2] * b[0] - a[0] * b[2];
 	out[2] = a[0] * b[1] - a[1] * b[0];
 }
 
-INLINE double dot(const double a[3], const double b[3])
+INLINE d4 dot(const d4 a[3], const d4 b[3])
 {
 	return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
 }
 
-// All corners on one line, or at one place: edges along the longest, and some normal.
-static void straighten(double unit[3][3], double normal[3], const double edge[3][3], const double square[3])
+// All corners on one line, or at one place: unit vectors along the longest edge, and some normal. Comes in and goes out
+// in lanes as in view_of.
+static void straighten(d4 edge[3], d4 square)
 {
 	int longest = square[0] >= square[1] ? 0 : 1;
 	longest = square[longest] >= square[2] ? longest : 2;
-	double line[3] = {1, 0, 0}, helper[3] = {0, 0, 0};
-	for (int k = 0; k < 3 && square[longest] > 0; ++k)
+	double length = sqrt(square[longest]), line[3] = {1, 0, 0};
+	for (int k = 0; k < 3 && length > 0; ++k)
 	{
-		line[k] = edge[longest][k] / sqrt(square[longest]);
+		line[k] = edge[k][longest] / length;
 	}
+	// A normal in the plane of the axes that the line follows most.
 	int least = fabs(line[0]) <= fabs(line[1]) ? 0 : 1;
-	helper[fabs(line[least]) <= fabs(line[2]) ? least : 2] = 1;
-	cross(line, helper, normal);
-	double length = sqrt(dot(normal, normal));
-	for (int k = 0; k < 3; ++k)
-	{
-		normal[k] /= length;
-	}
+	least = fabs(line[least]) <= fabs(line[2]) ? least : 2;
+	int next = (least + 1) % 3, last = (least + 2) % 3;
+	double across = sqrt(line[next] * line[next] + line[last] * line[last]), normal[3] = {0, 0, 0};
+	normal[next] = -line[last] / across;
+	normal[last] = line[next] / across;
 	for (int i = 0; i < 3; ++i)
 	{
-		double sign = dot(edge[i], line) < 0 ? -1 : 1;
+		double sign = edge[0][i] * line[0] + edge[1][i] * line[1] + edge[2][i] * line[2] < 0 ? -1 : 1;
 		for (int k = 0; k < 3; ++k)
 		{
-			unit[i][k] = sign * line[k];
+			edge[k][i] = sign * line[k];
 		}
+	}
+	for (int k = 0; k < 3; ++k)
+	{
+		edge[k][3] = normal[k];
 	}
 }
 
 INLINE View view_of(const double corners[3][3])
 {
-	View view;
-	double edge[3][3], unit[3][3], square[3], length[3], normal[3];
-	for (int i = 0; i < 3; ++i)
+	// Per axis; the first three lanes are the edges, the fourth is the face: its first corner and its normal.
+	d4 from[3], unit[3], normal[3], across[3];
+	for (int k = 0; k < 3; ++k)
 	{
-		for (int k = 0; k < 3; ++k)
-		{
-			edge[i][k] = corners[(i + 1) % 3][k] - corners[i][k];
-		}
-		square[i] = dot(edge[i], edge[i]);
-		length[i] = sqrt(square[i]);
+		double a = corners[0][k], b = corners[1][k], c = corners[2][k];
+		from[k] = (d4){a, b, c, a};
+		unit[k] = (d4){b, c, a, c} - from[k];
 	}
-	cross(edge[0], edge[1], normal);
-	double longest = fmax(square[0], fmax(square[1], square[2])), area = sqrt(dot(normal, normal));
-	view.bias = 0.0F;
-	if (area > FLAT_SHARE * longest)
+	for (int k = 0; k < 3; ++k)
 	{
-		double inverse = 1 / area;
+		int next = (k + 1) % 3, last = (k + 2) % 3;
+		// From the edges before any lane of them is replaced: b - a across c - a.
+		across[k] = splat_d4(unit[next][0] * unit[last][3] - unit[last][0] * unit[next][3]);
+	}
+	const l4 is_face = {0, 0, 0, -1};
+	for (int k = 0; k < 3; ++k)
+	{
+		unit[k] = (d4)(((l4)unit[k] & ~is_face) | ((l4)across[k] & is_face));
+	}
+	d4 square = dot(unit, unit), length = root(square);
+	double longest = square[0] > square[1] ? square[0] : square[1];
+	longest = longest > square[2] ? longest : square[2];
+	View view = {.flat_sign = 0.0F};
+	if (length[3] > FLAT_SHARE * longest)
+	{
+		d4 inverse = 1 / length;
 		for (int k = 0; k < 3; ++k)
 		{
-			normal[k] *= inverse;
-		}
-		for (int i = 0; i < 3; ++i)
-		{
-			double shrink = 1 / length[i];
-			for (int k = 0; k < 3; ++k)
-			{
-				unit[i][k] = edge[i][k] * shrink;
-			}
+			unit[k] *= inverse;
 		}
 	}
 	else
 	{
-		straighten(unit, normal, edge, square);
-		view.bias = -0.0F;
+		straighten(unit, square);
+		view.flat_sign = -0.0F;
 	}
-	for (int i = 0; i < 3; ++i)
+	for (int k = 0; k < 3; ++k)
 	{
-		double inwards[3];
-		cross(normal, unit[i], inwards);
-		double ahead = -dot(unit[i], corners[i]);
-		view.before[i] = (float)-ahead;
-		view.past[i] = (float)(ahead - length[i]);
-		view.inwards[i] = (float)-dot(inwards, corners[i]);
-		for (int k = 0; k < 3; ++k)
-		{
-			view.along[k][i] = (float)unit[i][k];
-			view.across[k][i] = (float)inwards[k];
-		}
-		view.normal[i] = (float)normal[i];
+		normal[k] = splat_d4(unit[k][3]);
 	}
-	view.height = (float)-dot(normal, corners[0]);
+	cross(normal, unit, across);
+	for (int k = 0; k < 3; ++k)
+	{
+		across[k] = (d4)(((l4)across[k] & ~is_face) | ((l4)unit[k] & is_face));
+		view.along[k] = narrow(unit[k]);
+		view.across[k] = narrow(across[k]);
+	}
+	d4 ahead = -dot(unit, from);
+	view.before = narrow(-ahead);
+	view.past = narrow(ahead - length);
+	view.inwards = narrow(-dot(across, from));
 	return view;
 }
 
@@ -195,6 +229,19 @@ INLINE void range_of(const double corners[3][3], int axis, float band, int *firs
 	*end_out = high < 0 ? 0 : high >= SAND_ROW_NODES - 1 ? SAND_ROW_NODES : (int)high + 1;
 }
 
+// Whether a row of which the middle is seen like this may have a node in the band: not when all lie out over one edge,
+// or all over or all under the face, by more than the band. reach: what the row's ends may add to it.
+INLINE bool is_row_near(f4 inwards, f4 reach)
+{
+	i4 over = inwards<-reach, under = inwards> reach;
+	i4 is_far = over | (under & (i4){0, 0, 0, -1});
+#if defined(__SSE2__)
+	return _mm_movemask_ps((__m128)is_far) == 0;
+#else
+	return (is_far[0] | is_far[1] | is_far[2] | is_far[3]) == 0;
+#endif
+}
+
 static void take(SandRowsBrick *brick, const double corners[3][3], float band)
 {
 	const f8 x = {-3.5F, -2.5F, -1.5F, -0.5F, 0.5F, 1.5F, 2.5F, 3.5F}, zero = {0};
@@ -202,45 +249,57 @@ static void take(SandRowsBrick *brick, const double corners[3][3], float band)
 	int y_first, y_end, z_first, z_end;
 	range_of(corners, 1, band, &y_first, &y_end);
 	range_of(corners, 2, band, &z_first, &z_end);
-	f8 along[3], across[3], normal = splat(view.normal[0]) * x;
+	f8 along[3], across[4];
+	f4 reach = {0};
+	for (int i = 0; i < 4; ++i)
+	{
+		across[i] = splat(view.across[0][i]) * x;
+		reach[i] = band + SLACK + HALF_ROW * fabsf(view.across[0][i]);
+	}
 	for (int i = 0; i < 3; ++i)
 	{
 		along[i] = splat(view.along[0][i]) * x;
-		across[i] = splat(view.across[0][i]) * x;
 	}
-	f8 bias = splat(view.bias);
-	// A row whose middle is higher than this has no node in the band.
-	float highest = band + SLACK + HALF_ROW * fabsf(view.normal[0]);
+	f8 flat_sign = splat(view.flat_sign);
 	for (int z = z_first; z < z_end; ++z)
 	{
 		float rise_z = (float)z - HALF_ROW;
+		f4 ahead_z = view.along[2] * rise_z, inwards_z = view.inwards + view.across[2] * rise_z;
 		for (int y = y_first; y < y_end; ++y)
 		{
 			float rise_y = (float)y - HALF_ROW;
-			float middle = view.height + view.normal[1] * rise_y + view.normal[2] * rise_z;
-			if (fabsf(middle) > highest)
+			f4 inwards = inwards_z + view.across[1] * rise_y;
+			if (!is_row_near(inwards, reach))
 			{
 				continue;
 			}
-			f8 height = normal + splat(middle), least = splat(INFINITY), signs = bias;
+			float *squares = &brick->square[SAND_ROW_NODES * (SAND_ROW_NODES * z + y)];
+			float *heights = &brick->height[SAND_ROW_NODES * (SAND_ROW_NODES * z + y)];
+			f4 ahead = ahead_z + view.along[1] * rise_y, before = view.before - ahead, past = view.past + ahead;
+			f8 height = splat(inwards[3]) + across[3], least = splat(INFINITY), signs = flat_sign;
 			for (int i = 0; i < 3; ++i)
 			{
-				float ahead = view.along[1][i] * rise_y + view.along[2][i] * rise_z;
-				float inwards = view.inwards[i] + view.across[1][i] * rise_y + view.across[2][i] * rise_z;
-				f8 before = splat(view.before[i] - ahead) - along[i], past = splat(view.past[i] + ahead) + along[i];
-				f8 beyond = larger(larger(before, past), zero), in = splat(inwards) + across[i];
+				f8 beyond = larger(larger(splat(before[i]) - along[i], splat(past[i]) + along[i]), zero);
+				f8 in = splat(inwards[i]) + across[i];
 				least = smaller(beyond * beyond + in * in, least);
 				signs = (f8)((i8)signs | (i8)in);
 			}
-			i8 is_over = ~((i8)signs >> 31);
-			f8 square = height * height + (f8)(~is_over & (i8)least);
-			float *squares = &brick->square[SAND_ROW_NODES * (SAND_ROW_NODES * z + y)];
-			float *heights = &brick->height[SAND_ROW_NODES * (SAND_ROW_NODES * z + y)];
-			f8 before = load_f8(squares);
-			i8 is_nearer = square < before;
-			store_f8(squares, choose(is_nearer, square, before));
-			store_f8(heights, choose(is_nearer, (f8)(is_over & (i8)height), load_f8(heights)));
+			i8 is_beside = (i8)signs < 0;
+			f8 square = height * height + (f8)(is_beside & (i8)least);
+			f8 known = load_f8(squares);
+			i8 is_nearer = square < known;
+			store_f8(squares, smaller(square, known));
+			store_f8(heights, choose(is_nearer, (f8)(~is_beside & (i8)height), load_f8(heights)));
 		}
+	}
+}
+
+static void finish(SandRowsBrick *brick, float band)
+{
+	for (int node = 0; node < SAND_BRICK_NODES; ++node)
+	{
+		float distance = sqrtf(brick->square[node]);
+		brick->square[node] = distance < band ? distance : band;
 	}
 }
 
@@ -250,7 +309,7 @@ static void take(SandRowsBrick *brick, const double corners[3][3], float band)
 #define ROWS_TEXT(set) TEXT_OF(set)
 
 extern const SandRows ROWS_OF(SAND_KERNEL);
-const SandRows ROWS_OF(SAND_KERNEL) = {ROWS_TEXT(SAND_KERNEL), take};
+const SandRows ROWS_OF(SAND_KERNEL) = {ROWS_TEXT(SAND_KERNEL), take, finish};
 
 // The baseline build, which runs everywhere, also chooses.
 #ifdef SAND_KERNEL_CHOOSES

@@ -12,7 +12,7 @@
 /// Nodes in rows along x, rows along y, layers along z.
 typedef struct SandRowsBrick
 {
-	_Alignas(64) float square[SAND_BRICK_NODES]; // voxels^2, least of the triangles so far
+	_Alignas(64) float square[SAND_BRICK_NODES]; // voxels^2, least of the triangles so far; voxels when finished
 	_Alignas(64) float height[SAND_BRICK_NODES]; // voxels over the nearest face, negative behind it; 0 when an edge or
 	                                             // a vertex is nearest
 } SandRowsBrick;
@@ -20,10 +20,14 @@ typedef struct SandRowsBrick
 /// Takes a triangle, degenerate ones included. Nodes farther than band from it may be passed over. corners: xyz each.
 typedef void SandRowsTake(SandRowsBrick *brick, const double corners[3][3], float band);
 
+/// Squares become distances, voxels, none larger than band.
+typedef void SandRowsFinish(SandRowsBrick *brick, float band);
+
 typedef struct SandRows
 {
 	const char *name;
 	SandRowsTake *take;
+	SandRowsFinish *finish;
 } SandRows;
 
 /// The build for an instruction set, "avx2" or "baseline", all with the same results; NULL = the best that runs here.

@@ -544,11 +544,7 @@ static void edges_are_found_among_far_apart_vertex_numbers(void)
 		VERTEX_COUNT = 200000
 	};
 	const int32_t used[4] = {3, 300, 70001, VERTEX_COUNT - 1};
-	float *vertices = calloc(VERTEX_COUNT, 3 * sizeof(float));
-	if (!CHECK(vertices != NULL))
-	{
-		return;
-	}
+	static float vertices[3 * VERTEX_COUNT]; // zero
 	for (int i = 0; i < 3; ++i)
 	{
 		vertices[3 * (size_t)used[i + 1] + (size_t)i] = 1.0F;
@@ -560,7 +556,6 @@ static void edges_are_found_among_far_apart_vertex_numbers(void)
 	CHECK(mesh->is_closed);
 	CHECK_NEAR(mesh->volume, 1.0 / 6.0, 1e-16);
 	sand_mesh_destroy(mesh);
-	free(vertices);
 }
 
 // The mass of the shape, which is freed.
@@ -666,7 +661,7 @@ static void a_turned_box_has_the_turned_tensor(void)
 	test_shape_box(&shape, low, high, false);
 	for (int vertex = 0; vertex < shape.vertex_count; ++vertex)
 	{
-		float *xyz = &shape.vertices[3 * vertex];
+		float *xyz = shape.vertices + 3 * (size_t)vertex;
 		const double from[3] = {(double)xyz[0], (double)xyz[1], (double)xyz[2]};
 		for (int k = 0; k < 3; ++k)
 		{

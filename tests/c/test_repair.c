@@ -81,7 +81,7 @@ static void flipped_faces_are_turned_back(void)
 	int wrong = 0;
 	for (int face = 0; face < good.triangle_count; ++face)
 	{
-		const int32_t *a = &good.triangles[3 * face], *b = &mended->triangles[3 * face];
+		const int32_t *a = good.triangles + 3 * (size_t)face, *b = mended->triangles + 3 * (size_t)face;
 		int start = b[0] == a[0] ? 0 : b[0] == a[1] ? 1 : 2;
 		wrong += b[0] != a[start] || b[1] != a[(start + 1) % 3] || b[2] != a[(start + 2) % 3];
 	}
@@ -167,7 +167,7 @@ static void doubled_and_collapsed_faces_are_dropped_in_whatever_order(void)
 	test_shape_box(&shape, CUBE_LOW, CUBE_HIGH, false);
 	for (int i = 0; i < 6; ++i)
 	{
-		const int32_t *face = &shape.triangles[3 * (i % 3)];
+		const int32_t *face = shape.triangles + 3 * (ptrdiff_t)(i % 3);
 		int a = face[orders[i][0]], b = face[orders[i][1]], c = face[orders[i][2]];
 		test_shape_triangle(&shape, a, b, c);
 	}
@@ -191,7 +191,7 @@ static void a_sliver_with_three_places_stays(void)
 	TestShape shape = {0};
 	test_shape_box(&shape, CUBE_LOW, CUBE_HIGH, false);
 	int32_t a = shape.triangles[0], b = shape.triangles[1], c = shape.triangles[2];
-	const float *p = &shape.vertices[3 * a], *q = &shape.vertices[3 * b];
+	const float *p = shape.vertices + 3 * (ptrdiff_t)a, *q = shape.vertices + 3 * (ptrdiff_t)b;
 	int middle = test_shape_vertex(&shape, 0.5 * (double)(p[0] + q[0]), 0.5 * (double)(p[1] + q[1]),
 	                               0.5 * (double)(p[2] + q[2]));
 	shape.triangles[1] = middle;
