@@ -22,7 +22,7 @@ enum
 	SIZE_COUNT = 4,
 	LLOYD_ROUNDS = 20,
 	MOVE_COUNT = 8,    // along x, y, z and of the radius, both ways
-	MOVE_ROUNDS = 12,  // of one sphere, per sweep
+	MOVE_ROUNDS = 16,  // of one sphere, per sweep
 	SWEEPS_ADDED = 2,  // over all spheres after one was put in
 	SWEEPS_FINAL = 40, // over all spheres of a beginning
 	PART_STARTS = 48,  // spheres in all beginnings in parts together: few spheres get several
@@ -483,7 +483,7 @@ static double least_step(const Grid *g)
 	return 0.25 * fmin(g->cell[0], fmin(g->cell[1], g->cell[2]));
 }
 
-static void improve_all(Fitter *f, int sweep_count)
+static void improve_all(Fitter *f, int sweep_count, double step_least)
 {
 	for (int sweep = 0; sweep < sweep_count && !is_cancelled(f); ++sweep)
 	{
@@ -492,7 +492,7 @@ static void improve_all(Fitter *f, int sweep_count)
 		{
 			Ball *ball = &f->trial.balls[i];
 			paint(&f->grid, &f->trial, ball, -1);
-			improve_ball(&f->grid, &f->trial, ball, 0.125 * ball->radius, least_step(&f->grid));
+			improve_ball(&f->grid, &f->trial, ball, 0.125 * ball->radius, step_least);
 			paint(&f->grid, &f->trial, ball, 1);
 		}
 		if (overlap_of(&f->grid, &f->trial) - before < 0.1 * GAIN_LEAST)
@@ -535,7 +535,7 @@ static void drop_idle(Fitter *f)
 	     f->trial.count > 1 && overlap_of(&f->grid, &f->trial) - without < GAIN_LEAST; idle = least_useful(f, &without))
 	{
 		take_out(f, idle);
-		improve_all(f, SWEEPS_ADDED);
+		improve_all(f, SWEEPS_ADDED, least_step(&f->grid));
 	}
 }
 
@@ -563,7 +563,7 @@ static void swap_balls(Fitter *f)
 			improve_ball(&f->grid, &f->trial, &ball, 0.25 * ball.radius, least_step(&f->grid));
 			add_ball(f, &ball);
 		}
-		improve_all(f, 2 * SWEEPS_ADDED);
+		improve_all(f, 2 * SWEEPS_ADDED, least_step(&f->grid));
 		bool is_better = overlap_of(&f->grid, &f->trial) > overlap_of(&f->grid, &kept);
 		failures = is_better ? 0 : failures + 1;
 		if (!is_better)
@@ -592,7 +592,7 @@ static void begin_one_by_one(Fitter *f, int count)
 			return;
 		}
 		add_ball(f, &ball);
-		improve_all(f, SWEEPS_ADDED);
+		improve_all(f, SWEEPS_ADDED, least_step(&f->grid));
 	}
 }
 
@@ -679,19 +679,19 @@ static void begin_in_parts(Fitter *f, int count, int turn)
 static void choose_spheres(Fitter *f, int count)
 {
 	begin_one_by_one(f, count);
-	improve_all(f, SWEEPS_FINAL);
+	improve_all(f, SWEEPS_FINAL, least_step(&f->grid));
 	Trial best = f->trial;
 	int start_count = 1 + PART_STARTS / count < PART_LIMIT ? 1 + PART_STARTS / count : PART_LIMIT;
 	for (int start = 0; start < start_count && !is_cancelled(f); ++start)
 	{
 		begin_in_parts(f, count, start);
-		improve_all(f, SWEEPS_FINAL);
+		improve_all(f, SWEEPS_FINAL, least_step(&f->grid));
 		best = overlap_of(&f->grid, &f->trial) > overlap_of(&f->grid, &best) ? f->trial : best;
 	}
 	restore(f, &best);
 	swap_balls(f);
 	drop_idle(f);
-	improve_all(f, SWEEPS_FINAL);
+	improve_all(f, SWEEPS_FINAL, 0.125 * least_step(&f->grid));
 }
 
 // ---- contract
