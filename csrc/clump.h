@@ -19,7 +19,8 @@ typedef struct SandClump
 	float centres[3 * SAND_CLUMP_LIMIT]; // m, mesh coordinates
 	float radii[SAND_CLUMP_LIMIT];       // m
 	int sphere_count;                    // wanted, or fewer when fewer say as much
-	double overlap; // volume in both mesh and spheres over volume in either, 0 .. 1; to about 0.005
+	double overlap; // volume in both mesh and spheres over volume in either, 0 .. 1; up to 0.01 too high for many
+	                // spheres, for it is counted on the cells they were fitted to
 	SandFit fit;    // as of a filling
 } SandClump;
 
