@@ -97,7 +97,9 @@ def sample(unplaced, settings):
         if radius > 0.0:
             _check_count(unplaced.name, mesh, radius, settings)
         if settings.fill == "VOLUME":
-            made = core.pack(mesh, radius, kind="hexagonal", seed=settings.seed, threads=settings.threads)
+            made = core.pack(
+                mesh, radius, kind="hexagonal", calibrate=True, seed=settings.seed, threads=settings.threads
+            )
             made["spacing"] = 2.0 * radius
             return made
         return core.sample(

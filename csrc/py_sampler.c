@@ -8,6 +8,7 @@
 #include "pool.h"
 #include "repair.h"
 #include "sampler.h"
+#include "scene.h"
 #include "spread.h"
 #include "surface.h"
 
@@ -35,6 +36,7 @@ typedef struct Request
 	float offset;  // m
 	float packing;
 	int packing_kind;
+	int is_calibrated; // the spheres of a filling grow until they are as large together as the mesh
 	int32_t sphere_count;
 	uint64_t seed;
 	const SandCancel *cancel; // may be NULL
@@ -51,6 +53,7 @@ typedef struct Body
 	SandClump *clump; // NULL when the spheres are all of one radius
 	double *masses;   // kg at density 1
 	bool has_exact_masses;
+	float radius; // m, of a filling's spheres
 	SandFit fit;
 	double seconds; // from the first step to the last
 } Body;
@@ -88,10 +91,17 @@ static SandStatus fill_up(const Request *request, Body *body, SandFitDesc *fit_d
 	    .cancel = request->cancel,
 	};
 	SandStatus status = sand_packing_fill(body->surface, &desc, body->pool, &body->points, err);
+	double factor = 1;
 	fit_desc->is_filling = true;
 	fit_desc->radius = request->radius;
 	fit_desc->centres = body->points.xyz;
 	fit_desc->sphere_count = body->points.count;
+	if (status == SAND_OK && request->is_calibrated && body->mesh->is_closed && body->mesh->volume > 0)
+	{
+		status = sand_fit_radius_factor(fit_desc, body->mesh->volume, body->pool, &factor, err);
+	}
+	fit_desc->radius = (float)(factor * (double)request->radius);
+	body->radius = fit_desc->radius;
 	return status;
 }
 
@@ -220,7 +230,21 @@ static PyObject *copy_array(const void *data, int type, size_t item_bytes, npy_i
 	return array;
 }
 
-/// centres, masses, has_exact_masses, fit and warnings. NULL with an exception.
+/// Volume, centre and inertia of the mended mesh, as a Scene takes them for the third of a shape; None when it is open.
+static PyObject *body_numbers(const Body *body)
+{
+	if (!body->mesh->is_closed || !(body->mesh->volume > 0))
+	{
+		Py_RETURN_NONE;
+	}
+	SandMass mass = sand_mesh_mass(body->mesh);
+	double numbers[SAND_BODY_NUMBERS] = {mass.volume};
+	memcpy(numbers + 1, mass.centre, sizeof mass.centre);
+	memcpy(numbers + 4, mass.inertia, sizeof mass.inertia);
+	return copy_array(numbers, NPY_FLOAT64, sizeof(double), SAND_BODY_NUMBERS, 0);
+}
+
+/// centres, masses, has_exact_masses, body, fit and warnings. NULL with an exception.
 static PyObject *body_dict(Body *body)
 {
 	npy_intp count = body->fit.sphere_count;
@@ -229,9 +253,9 @@ static PyObject *body_dict(Body *body)
 	PyObject *masses = sand_py_block(body->masses, NPY_FLOAT64, count, 0);
 	body->masses = NULL; // taken, also on failure
 	// A NULL among the objects makes it fail, with the exception that is set, and release the others.
-	return Py_BuildValue("{s:N,s:N,s:O,s:N,s:N}", "centres", centres, "masses", masses, "has_exact_masses",
-	                     body->has_exact_masses ? Py_True : Py_False, "fit", fit_dict(body), "warnings",
-	                     warning_list(body));
+	return Py_BuildValue("{s:N,s:N,s:O,s:N,s:N,s:N}", "centres", centres, "masses", masses, "has_exact_masses",
+	                     body->has_exact_masses ? Py_True : Py_False, "body", body_numbers(body), "fit", fit_dict(body),
+	                     "warnings", warning_list(body));
 }
 
 /// Takes the object. -1 with an exception, also when the object is NULL.
@@ -367,13 +391,15 @@ static PyObject *spread_points(PyObject *module, PyObject *args, PyObject *kwarg
 
 static int add_pack(PyObject *dict, const Request *request, const Body *body)
 {
-	(void)body;
-	return set_number(dict, "radius", (double)request->radius);
+	return set_number(dict, "radius", (double)body->radius) != 0 ||
+	               set_number(dict, "packing_radius", (double)request->radius) != 0
+	           ? -1
+	           : 0;
 }
 
 static PyObject *pack(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-	static char *names[] = {"mesh", "radius", "kind", "packing", "seed", "threads", "cancel", NULL};
+	static char *names[] = {"mesh", "radius", "kind", "packing", "calibrate", "seed", "threads", "cancel", NULL};
 	static const char *const kinds[] = {
 	    [SAND_PACKING_HEXAGONAL] = "hexagonal",
 	    [SAND_PACKING_JITTERED] = "jittered",
@@ -384,8 +410,8 @@ static PyObject *pack(PyObject *module, PyObject *args, PyObject *kwargs)
 	PyObject *mesh, *radius;
 	PyObject *kind = NULL, *packing = NULL, *seed = NULL, *threads = NULL, *cancel = NULL;
 	Request request = {0};
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|$OOOOO:pack", names, &mesh, &radius, &kind, &packing, &seed,
-	                                 &threads, &cancel) ||
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|$OOpOOO:pack", names, &mesh, &radius, &kind, &packing,
+	                                 &request.is_calibrated, &seed, &threads, &cancel) ||
 	    read_common(state, mesh, seed, threads, cancel, &request) != 0 ||
 	    sand_py_float(radius, "radius", &request.radius) != 0 ||
 	    sand_py_choice(kind, "kind", kinds, &request.packing_kind) != 0 ||
@@ -477,14 +503,19 @@ static PyMethodDef methods[] = {
      "Equal spheres spread evenly over the surface of a mesh, open or closed, after mending it; lengths in metres.\n"
      "spacing 0 = 1.2 radii; offset: signed distance of the centres from the surface, negative inside.\n"
      "A dict: centres (N, 3) float32, masses (N,) float64 at density 1 that weigh and turn like the mesh when\n"
-     "has_exact_masses, radius, spacing, offset, fit (a dict: how well the spheres stand for the mesh), warnings."},
+     "has_exact_masses, body (10,) float64 of the mesh itself for the third of a Scene's shape (None when it is "
+     "open),\n"
+     "radius, spacing, offset, fit (a dict: how well the spheres stand for the mesh), warnings."},
     {"spread", WITH_KEYWORDS(spread_points),
      "spread(mesh, spacing, *, offset=0, seed=0, threads=0, cancel=None)\n--\n\n"
      "Only the centres of sample(), (N, 3) float32, of the mesh as it is: nothing mended, nothing measured."},
     {"pack", WITH_KEYWORDS(pack),
-     "pack(mesh, radius, *, kind='hexagonal', packing=0, seed=0, threads=0, cancel=None)\n--\n\n"
+     "pack(mesh, radius, *, kind='hexagonal', packing=0, calibrate=False, seed=0, threads=0, cancel=None)\n--\n\n"
      "Equal spheres that fill the inside of a mesh without poking out; kind: 'hexagonal', 'jittered' or 'relaxed'.\n"
-     "packing: share of the volume, 0 = the densest of hexagonal, else 0.55. A dict as of sample()."},
+     "packing: share of the volume, 0 = the densest of hexagonal, else 0.55. calibrate: then the spheres grow where "
+     "they\n"
+     "are until their union is as large as the mesh, for a solid body. A dict as of sample(); radius is the one they\n"
+     "have in the end, packing_radius the one they were packed with."},
     {"clump", WITH_KEYWORDS(clump_of),
      "clump(mesh, sphere_count=8, seed=0, threads=0, cancel=None)\n--\n\n"
      "A few spheres of different radii that are like the mesh together, as the shape of a grain.\n"

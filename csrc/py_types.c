@@ -275,20 +275,20 @@ static PyObject *items_of(PyObject *object, const char *name, const char *expect
 	return items;
 }
 
-/// One (offsets, radii) pair. offsets None = all zero.
+/// One (offsets, radii), or (offsets, radii, body). offsets None = all zero; body None = where the spheres are.
 static int read_shape(PyObject *held, PyObject *pair, Py_ssize_t index, SandShapeDesc *shape)
 {
 	char name[64];
 	snprintf(name, sizeof name, "shapes[%lld]", (long long)index);
-	PyObject *items = items_of(pair, name, "a pair (offsets, radii)");
+	PyObject *items = items_of(pair, name, "a pair (offsets, radii), or with a body as third");
 	if (items == NULL)
 	{
 		return -1;
 	}
-	if (PyTuple_Size(items) != 2)
+	if (PyTuple_Size(items) != 2 && PyTuple_Size(items) != 3)
 	{
-		PyErr_Format(PyExc_ValueError, "%s: found %zd items, expected a pair (offsets, radii)", name,
-		             PyTuple_Size(items));
+		PyErr_Format(PyExc_ValueError, "%s: found %zd items, expected a pair (offsets, radii), or with a body as third",
+		             name, PyTuple_Size(items));
 		Py_DECREF(items);
 		return -1;
 	}
@@ -303,6 +303,13 @@ static int read_shape(PyObject *held, PyObject *pair, Py_ssize_t index, SandShap
 		sphere_count = PyArray_DIM(array, 0);
 		snprintf(name, sizeof name, "shapes[%lld] offsets", (long long)index);
 		result = hold_floats(held, PyTuple_GetItem(items, 0), name, (npy_intp)sphere_count, 3, &shape->offsets, NULL);
+	}
+	if (result == 0 && PyTuple_Size(items) == 3 && is_given(PyTuple_GetItem(items, 2)))
+	{
+		snprintf(name, sizeof name, "shapes[%lld] body", (long long)index);
+		array = sand_py_doubles(PyTuple_GetItem(items, 2), name, SAND_BODY_NUMBERS, 0);
+		result = hold(held, array);
+		shape->body = result == 0 ? PyArray_DATA(array) : NULL;
 	}
 	// Beyond the limit the scene says so; here it only has to fit into the field.
 	shape->sphere_count = sphere_count > INT32_MAX ? INT32_MAX : (int)sphere_count;

@@ -137,6 +137,26 @@ static void diagonalise(double a[3][3], double v[3][3])
 	}
 }
 
+static SandStatus check_body(const double *body, int shape_index, SandError *err)
+{
+	bool is_good = body[0] > 0;
+	for (int k = 0; k < SAND_BODY_NUMBERS; ++k)
+	{
+		is_good = is_good && isfinite(body[k]);
+	}
+	// Moments of any body: positive, and none larger than the other two together.
+	const double *m = body + 4;
+	double slack = 1e-9 * (m[0] + m[1] + m[2]);
+	is_good = is_good && m[0] > 0 && m[1] > 0 && m[2] > 0 && m[0] <= m[1] + m[2] + slack &&
+	          m[1] <= m[0] + m[2] + slack && m[2] <= m[0] + m[1] + slack;
+	return is_good ? SAND_OK
+	               : sand_fail(
+	                     err, SAND_ERROR_ARGUMENT,
+	                     "The body of grain shape %d has volume %g m^3 and moments %g, %g, %g m^5, which no solid has; "
+	                     "take those of a closed mesh",
+	                     shape_index, body[0], m[0], m[1], m[2]);
+}
+
 static SandStatus check_shape(const SandShapeDesc *desc, int shape_index, SandError *err)
 {
 	if (desc->sphere_count < 1 || desc->sphere_count > SAND_SHAPE_SPHERE_LIMIT || desc->radii == NULL)
@@ -158,7 +178,7 @@ static SandStatus check_shape(const SandShapeDesc *desc, int shape_index, SandEr
 			                 shape_index);
 		}
 	}
-	return SAND_OK;
+	return desc->body != NULL ? check_body(desc->body, shape_index, err) : SAND_OK;
 }
 
 static bool has_overlap(const SandShapeDesc *desc)
@@ -258,8 +278,8 @@ static void measure_union(const SandShapeDesc *desc, Moments *m)
 	}
 }
 
-// Volume, centre, principal axes and moments (Bell 2005, section 2; parallel-axis theorem).
-static void measure_shape(const SandShapeDesc *desc, SandShape *shape, float *offsets, float *radii)
+// Volume, centre, and inertia over volume about it, of the spheres themselves (parallel-axis theorem).
+static double measure_spheres(const SandShapeDesc *desc, double centre[3], double inertia[3][3])
 {
 	Moments m = {0};
 	if (has_overlap(desc))
@@ -278,7 +298,7 @@ static void measure_shape(const SandShapeDesc *desc, SandShape *shape, float *of
 			add_moments(&m, 4.0 / 3.0 * pi * r * r * r, o, 0.2 * r * r);
 		}
 	}
-	double centre[3], inertia[3][3], trace = 0;
+	double trace = 0;
 	for (int k = 0; k < 3; ++k)
 	{
 		centre[k] = m.first[k] / m.volume;
@@ -295,6 +315,30 @@ static void measure_shape(const SandShapeDesc *desc, SandShape *shape, float *of
 	{
 		inertia[k][k] += trace;
 	}
+	return m.volume;
+}
+
+// The same of the body that the spheres stand for.
+static double read_body(const double *body, double centre[3], double inertia[3][3])
+{
+	static const int place[3][3] = {{4, 7, 8}, {7, 5, 9}, {8, 9, 6}};
+	for (int j = 0; j < 3; ++j)
+	{
+		centre[j] = body[1 + j];
+		for (int k = 0; k < 3; ++k)
+		{
+			inertia[j][k] = body[place[j][k]] / body[0];
+		}
+	}
+	return body[0];
+}
+
+// Volume, centre, principal axes and moments (Bell 2005, section 2).
+static void measure_shape(const SandShapeDesc *desc, SandShape *shape, float *offsets, float *radii)
+{
+	double centre[3], inertia[3][3];
+	double volume =
+	    desc->body != NULL ? read_body(desc->body, centre, inertia) : measure_spheres(desc, centre, inertia);
 	double axes[3][3];
 	diagonalise(inertia, axes);
 	double determinant = axes[0][0] * (axes[1][1] * axes[2][2] - axes[1][2] * axes[2][1]) -
@@ -305,7 +349,7 @@ static void measure_shape(const SandShapeDesc *desc, SandShape *shape, float *of
 		axes[k][2] = -axes[k][2];
 	}
 	quaternion_from_matrix(axes, shape->axes);
-	shape->volume = m.volume;
+	shape->volume = volume;
 	shape->sphere_count = desc->sphere_count;
 	shape->bound = 0;
 	for (int k = 0; k < 3; ++k)
@@ -796,6 +840,8 @@ static uint64_t hash_scene(const SandScene *s)
 		size_t count = (size_t)s->shapes[i].sphere_count;
 		hash = sand_hash64(s->shapes[i].offsets, 3 * count * sizeof(float), hash);
 		hash = sand_hash64(s->shapes[i].radii, count * sizeof(float), hash);
+		hash = sand_hash64(&s->shapes[i].volume, sizeof(double), hash);
+		hash = sand_hash64(s->shapes[i].inertia, sizeof(s->shapes[i].inertia), hash);
 	}
 	hash = sand_hash64(s->grain_positions, 3 * n * sizeof(float), hash);
 	hash = sand_hash64(s->grain_orientations, 4 * n * sizeof(float), hash);

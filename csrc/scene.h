@@ -10,12 +10,17 @@
 #define SAND_SPHERE_LIMIT 500000000
 #define SAND_MATERIAL_LIMIT 8
 
+#define SAND_BODY_NUMBERS 10
+
 /// A grain shape: a rigid cluster of spheres. Offsets are from any origin; the scene moves them to the centre of mass.
 typedef struct SandShapeDesc
 {
 	const float *offsets; // m, xyz per sphere; NULL = all zero
 	const float *radii;   // m, > 0
 	int sphere_count;     // 1 .. SAND_SHAPE_SPHERE_LIMIT
+	const double *body;   // NULL = mass is where the spheres are. Else SAND_BODY_NUMBERS of what the spheres stand for,
+	                    // a mesh for example, at unit density: volume (m^3), centre (m, as the offsets), inertia about
+	                    // it (m^5: xx, yy, zz, xy, xz, yz)
 } SandShapeDesc;
 
 /// Numbers for one pair of materials that the materials' means do not give, for example sand on glass.

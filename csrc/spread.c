@@ -9,6 +9,7 @@
 //
 // Positions are floats relative to the middle of the mesh; sums run over a point's list in its order.
 #include "spread.h"
+#include "sort.h"
 
 #include <assert.h>
 #include <math.h>
@@ -418,6 +419,54 @@ static void free_all(Spread *s)
 	sand_free(s->buckets);
 }
 
+// Ten bits, each followed by two zeros.
+static uint32_t spread_bits(uint32_t v)
+{
+	v = (v | v << 16) & 0x030000FF;
+	v = (v | v << 8) & 0x0300F00F;
+	v = (v | v << 4) & 0x030C30C3;
+	return (v | v << 2) & 0x09249249;
+}
+
+// Brings the points into Morton order: neighbours are near each other in memory, whatever the size of the triangles.
+static SandStatus order_points(Spread *s, SandError *err)
+{
+	SandSorter *sorter = NULL;
+	SandStatus status = sand_sorter_create(s->count, &sorter, err);
+	if (status != SAND_OK)
+	{
+		return status;
+	}
+	const SandMesh *mesh = sand_surface_mesh(s->surface);
+	uint64_t *records = sand_sorter_records(sorter);
+	double size = fabs(s->offset);
+	for (int k = 0; k < 3; ++k)
+	{
+		size = fmax(size, (double)mesh->bounds_max[k] - (double)mesh->bounds_min[k]);
+	}
+	for (int i = 0; i < s->count; ++i)
+	{
+		uint32_t key = 0;
+		for (int k = 0; k < 3; ++k)
+		{
+			double cell = 512 + 511 * (double)s->places[i][k] / size;
+			key |= spread_bits((uint32_t)(cell < 0 ? 0 : cell > 1023 ? 1023 : cell)) << k;
+		}
+		records[i] = (uint64_t)key << 32 | (uint32_t)i;
+	}
+	const uint64_t *sorted = sand_sort(sorter, s->count, 30, s->pool);
+	int32_t *triangles = s->list_counts; // not needed until the first lists
+	for (int i = 0; i < s->count; ++i)
+	{
+		memcpy(s->next[i], s->places[(uint32_t)sorted[i]], sizeof(s->next[0]));
+		triangles[i] = s->triangles[(uint32_t)sorted[i]];
+	}
+	memcpy(s->places, s->next, (size_t)s->count * sizeof(s->places[0]));
+	memcpy(s->triangles, triangles, (size_t)s->count * sizeof(triangles[0]));
+	sand_sorter_destroy(sorter);
+	return SAND_OK;
+}
+
 // Evenly by area along the surface's order, in which neighbours are near each other: so no region is left out.
 static void seed_points(Spread *s, int wanted)
 {
@@ -794,7 +843,8 @@ static SandStatus spread_points(Spread *s, const SandMesh *mesh, double estimate
 	{
 		run_over_points(s, level_task);
 	}
-	SandStatus status = relax(s, err);
+	SandStatus status = order_points(s, err);
+	status = status == SAND_OK ? relax(s, err) : status;
 	if (status == SAND_OK && s->offset != 0)
 	{
 		run_over_points(s, check_task);

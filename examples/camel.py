@@ -93,8 +93,8 @@ def add_stage(scene):
         world.use_nodes = True
     world.node_tree.nodes["Background"].inputs["Color"].default_value = (0.5, 0.6, 0.7, 1.0)
     camera = bpy.data.objects.new("Camera", bpy.data.cameras.new("Camera"))
-    camera.location = (0.9, -9.0, 2.6)
-    camera.rotation_euler = (mathutils.Vector((0.3, 0.0, 1.02)) - camera.location).to_track_quat("-Z", "Y").to_euler()
+    camera.location = (0.8, -10.2, 2.6)
+    camera.rotation_euler = (mathutils.Vector((0.42, 0.0, 1.02)) - camera.location).to_track_quat("-Z", "Y").to_euler()
     camera.data.lens = 50
     scene.collection.objects.link(camera)
     scene.camera = camera

@@ -36,7 +36,7 @@ CORE = {
     "rows": {"base"},
     "field": {"base", "mesh", "pool", "rows", "sort", "surface"},
     "sampler": {"base", "mesh"},
-    "spread": {"base", "mesh", "pool", "sampler", "surface"},
+    "spread": {"base", "mesh", "pool", "sampler", "sort", "surface"},
     "packing": {"base", "mesh", "pool", "sampler", "sort", "surface"},
     "fit": {"base", "mesh", "pool", "sort", "surface"},
     "clump": {"base", "field", "fit", "mesh", "pool", "surface"},

@@ -120,7 +120,12 @@ def make_spheres(mesh, arguments, cancel):
         return barchan.clump(mesh, arguments.clump, **common)
     if arguments.volume:
         return barchan.pack(
-            mesh, arguments.radius, kind=arguments.kind or KINDS[0], packing=arguments.packing or 0, **common
+            mesh,
+            arguments.radius,
+            kind=arguments.kind or KINDS[0],
+            packing=arguments.packing or 0,
+            calibrate=True,
+            **common,
         )
     return barchan.sample(
         mesh, arguments.radius, spacing=arguments.spacing or 0, offset=arguments.offset or 0, **common
@@ -165,7 +170,7 @@ def report(arguments, body):
     radii = body.get("radii")
     kind = "surface" if radii is None and not arguments.volume else "volume" if radii is None else "clump"
     made = {"file": arguments.mesh, "kind": kind, "seed": arguments.seed}
-    made.update({name: body[name] for name in ("radius", "spacing", "offset", "overlap") if name in body})
+    made.update({name: body[name] for name in ("radius", "packing_radius", "spacing", "offset", "overlap") if name in body})
     if radii is not None:
         made.update(radius_min=float(radii.min()), radius_max=float(radii.max()))
     return {**made, **body["fit"], "warnings": body["warnings"], "out": arguments.out}

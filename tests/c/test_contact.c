@@ -6,7 +6,7 @@
 
 static const double pi = 3.14159265358979323846;
 static const float radius = 0.01f;
-static const SandShapeDesc ball = {NULL, &radius, 1};
+static const SandShapeDesc ball = {NULL, &radius, 1, NULL};
 static const double ball_mass = 2600 * 4.0 / 3.0 * 3.14159265358979323846 * 1e-6;
 
 typedef struct Impact
@@ -324,7 +324,7 @@ static void history_spring_holds_a_sphere_on_a_slope_and_viscous_does_not(void)
 	{
 		radii[i] = 0.005f;
 	}
-	SandShapeDesc cube = {offsets, radii, 8};
+	SandShapeDesc cube = {offsets, radii, 8, NULL};
 	for (int shear = 0; shear < SAND_SHEAR_COUNT; ++shear)
 	{
 		double angle = 20 * pi / 180;

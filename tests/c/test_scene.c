@@ -4,7 +4,7 @@
 
 static const double pi = 3.14159265358979323846;
 static const float one_radius[1] = {0.01f};
-static const SandShapeDesc ball = {NULL, one_radius, 1};
+static const SandShapeDesc ball = {NULL, one_radius, 1, NULL};
 static const float two_places[6] = {0, 0, 0, 0, 0, 0.5f};
 
 static SandSceneDesc two_balls(void)
@@ -51,7 +51,7 @@ static void tetrahedron_inertia_is_isotropic(void)
 			CHECK_NEAR(sqrt(dx * dx + dy * dy + dz * dz), 0.02, 1e-8);
 		}
 	}
-	SandShapeDesc shape = {offsets, radii, 4};
+	SandShapeDesc shape = {offsets, radii, 4, NULL};
 	SandSceneDesc desc = two_balls();
 	desc.shapes = &shape;
 	SandScene *scene = make(&desc);
@@ -69,7 +69,7 @@ static void tilted_rod_finds_its_principal_axes(void)
 {
 	// Two spheres far apart along (1, 1, 0), off-centre: about the axis 2 * 2/5 m r^2, across it also 2 m a^2.
 	float offsets[6] = {5, 5, 5, 5.3f, 5.3f, 5}, radii[2] = {0.1f, 0.1f};
-	SandShapeDesc shape = {offsets, radii, 2};
+	SandShapeDesc shape = {offsets, radii, 2, NULL};
 	SandSceneDesc desc = two_balls();
 	desc.shapes = &shape;
 	SandScene *scene = make(&desc);
@@ -92,7 +92,7 @@ static void overlapping_spheres_count_their_common_volume_once(void)
 {
 	// Two unit spheres at distance 1: each cap beyond the middle plane has height 1/2, volume pi h^2 (3 - h) / 3.
 	float offsets[6] = {-0.5f, 0, 0, 0.5f, 0, 0}, radii[2] = {1, 1};
-	SandShapeDesc shape = {offsets, radii, 2};
+	SandShapeDesc shape = {offsets, radii, 2, NULL};
 	SandSceneDesc desc = two_balls();
 	desc.shapes = &shape;
 	SandScene *scene = make(&desc);
@@ -119,6 +119,59 @@ static void overlapping_spheres_count_their_common_volume_once(void)
 	sand_scene_destroy(scene);
 }
 
+static void refuse(const SandSceneDesc *desc, const char *part)
+{
+	SandError err = {0};
+	SandScene *scene = (SandScene *)&err;
+	CHECK_STATUS(sand_scene_create(desc, &scene, &err), SAND_ERROR_ARGUMENT, &err);
+	CHECK(scene == NULL);
+	CHECK_CONTAINS(err.message, part);
+}
+
+// Spheres on the faces of a box stand for a solid box: volume, centre and moments are the box's, not the spheres'.
+static void spheres_can_stand_for_a_body_of_other_mass(void)
+{
+	const double side[3] = {0.4, 0.2, 0.1}, volume = side[0] * side[1] * side[2];
+	const float offsets[18] = {0.3f, 0, 0, -0.1f, 0, 0, 0.1f, 0.1f, 0, 0.1f, -0.1f, 0, 0.1f, 0, 0.05f, 0.1f, 0, -0.05f};
+	const float radii[6] = {0.01f, 0.01f, 0.01f, 0.01f, 0.01f, 0.01f};
+	double body[SAND_BODY_NUMBERS] = {volume, 0.1, 0, 0};
+	for (int k = 0; k < 3; ++k)
+	{
+		double u = side[(k + 1) % 3], v = side[(k + 2) % 3];
+		body[4 + k] = volume * (u * u + v * v) / 12;
+	}
+	SandShapeDesc shape = {offsets, radii, 6, body};
+	SandSceneDesc desc = two_balls();
+	desc.shapes = &shape;
+	SandScene *scene = make(&desc);
+	const SandShape *made = &scene->shapes[0];
+	double product = made->inertia[0] * made->inertia[1] * made->inertia[2], expected = 1;
+	double sum = made->inertia[0] + made->inertia[1] + made->inertia[2], expected_sum = 0;
+	for (int k = 0; k < 3; ++k)
+	{
+		expected *= body[4 + k] / volume;
+		expected_sum += body[4 + k] / volume;
+	}
+	CHECK_NEAR(made->volume, volume, 1e-12 * volume);
+	CHECK_NEAR(sum, expected_sum, 1e-12 * expected_sum);
+	CHECK_NEAR(product, expected, 1e-12 * expected);
+	// Offsets are from the body's centre: the bounding radius is that of the two spheres on the long axis.
+	CHECK_NEAR((double)made->bound, 0.21, 1e-6);
+	uint64_t hash = scene->hash;
+	sand_scene_destroy(scene);
+
+	body[4] *= 1.01;
+	scene = make(&desc);
+	CHECK(scene->hash != hash);
+	sand_scene_destroy(scene);
+	body[4] *= 100;
+	refuse(&desc, "which no solid has");
+	body[4] = NAN;
+	refuse(&desc, "The body of grain shape 0");
+	body[0] = 0;
+	refuse(&desc, "volume 0 m^3");
+}
+
 static void ready_made_shapes_touch_their_neighbours(void)
 {
 	float cube[24], rod[9];
@@ -128,7 +181,7 @@ static void ready_made_shapes_touch_their_neighbours(void)
 	CHECK_NEAR(rod[3] - rod[0], 0.5, 1e-6);
 	CHECK_NEAR(rod[0] + rod[6], 0, 1e-6);
 	float radii[8] = {0.5f, 0.5f, 0.5f, 0.5f, 0.5f, 0.5f, 0.5f, 0.5f};
-	SandShapeDesc shape = {cube, radii, 8};
+	SandShapeDesc shape = {cube, radii, 8, NULL};
 	SandSceneDesc desc = two_balls();
 	desc.shapes = &shape;
 	SandScene *scene = make(&desc);
@@ -212,15 +265,6 @@ static void random_orientations_are_unit_and_seeded(void)
 	sand_scene_destroy(c);
 }
 
-static void refuse(const SandSceneDesc *desc, const char *part)
-{
-	SandError err = {0};
-	SandScene *scene = (SandScene *)&err;
-	CHECK_STATUS(sand_scene_create(desc, &scene, &err), SAND_ERROR_ARGUMENT, &err);
-	CHECK(scene == NULL);
-	CHECK_CONTAINS(err.message, part);
-}
-
 static void bad_numbers_are_named(void)
 {
 	SandSceneDesc d = two_balls();
@@ -291,7 +335,7 @@ static void bad_arrays_are_named(void)
 	d.grain_shapes = shapes;
 	refuse(&d, "Grain 1 has shape 7");
 	const float flat[1] = {0};
-	const SandShapeDesc empty = {NULL, flat, 1};
+	const SandShapeDesc empty = {NULL, flat, 1, NULL};
 	d = two_balls();
 	d.shapes = &empty;
 	refuse(&d, "radius 0");
@@ -371,6 +415,7 @@ void test_scene(void)
 	RUN(tetrahedron_inertia_is_isotropic);
 	RUN(tilted_rod_finds_its_principal_axes);
 	RUN(overlapping_spheres_count_their_common_volume_once);
+	RUN(spheres_can_stand_for_a_body_of_other_mass);
 	RUN(ready_made_shapes_touch_their_neighbours);
 	RUN(sizes_follow_their_distribution);
 	RUN(contact_time_follows_overlap_and_fall);

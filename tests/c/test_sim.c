@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 
 static const float one_radius[1] = {0.01f};
-static const SandShapeDesc ball = {NULL, one_radius, 1};
+static const SandShapeDesc ball = {NULL, one_radius, 1, NULL};
 
 typedef struct Run
 {
@@ -59,7 +59,7 @@ static void free_fall_is_a_parabola(void)
 static void free_asymmetric_body_keeps_energy_and_angular_momentum(void)
 {
 	float offsets[9] = {0, 0, 0, 0.02f, 0, 0, 0, 0.05f, 0}, radii[3] = {0.01f, 0.01f, 0.01f};
-	SandShapeDesc shape = {offsets, radii, 3};
+	SandShapeDesc shape = {offsets, radii, 3, NULL};
 	const float place[3] = {0, 0, 0}, spin[3] = {30, 1, 20};
 	SandSceneDesc desc = {.shapes = &shape, .shape_count = 1, .grain_positions = place, .grain_count = 1};
 	desc.grain_spins = spin;
@@ -97,7 +97,7 @@ static void make_cloud(Cloud *cloud, uint64_t seed)
 	{
 		cloud->radii[i] = 0.01f;
 	}
-	cloud->shape = (SandShapeDesc){cloud->offsets, cloud->radii, 4};
+	cloud->shape = (SandShapeDesc){cloud->offsets, cloud->radii, 4, NULL};
 	for (int i = 0; i < CLOUD_COUNT; ++i)
 	{
 		int cell[3] = {i % 9, i / 9 % 9, i / 81};

@@ -14,7 +14,7 @@ FIT_KEYS = set(
     """sphere_count spacing_min spacing_mean spacing_max evenness uncovered_share hausdorff mesh_volume sphere_volume
        volume_error inertia_error_raw inertia_error seconds""".split()
 )
-BODY_KEYS = {"centres", "masses", "has_exact_masses", "fit", "warnings"}
+BODY_KEYS = {"centres", "masses", "has_exact_masses", "body", "fit", "warnings"}
 
 
 def box(size, name="Box"):
@@ -164,12 +164,59 @@ def test_nothing_of_a_packed_cube_pokes_out(mesh, kind):
     centres, fit = body["centres"], body["fit"]
     packing = fit["sphere_count"] * 4 / 3 * np.pi * 0.06**3
     print(kind, fit["sphere_count"], packing, fit["spacing_min"])
-    assert set(body) == BODY_KEYS | {"radius"}
+    assert set(body) == BODY_KEYS | {"radius", "packing_radius"}
     assert centres.min() >= 0.06 - 1e-6 and centres.max() <= 0.94 + 1e-6
     # One per cent of a radius may overlap when relaxed.
     assert nearest_of(centres).min() >= 2 * 0.06 * (0.995 if kind == "relaxed" else 1 - 1e-5)
     assert packing > 0.3
     assert fit["uncovered_share"] == 0
+
+
+@pytest.mark.parametrize("kind", ["hexagonal", "jittered", "relaxed"])
+def test_a_calibrated_filling_is_as_large_as_the_mesh(kind):
+    solid = box((0.4, 0.3, 0.2))
+    plain = barchan.pack(solid, 0.01, kind=kind)
+    body = barchan.pack(solid, 0.01, kind=kind, calibrate=True)
+    assert np.array_equal(plain["centres"], body["centres"])
+    assert body["packing_radius"] == plain["radius"] == pytest.approx(0.01)
+    print(kind, plain["fit"]["volume_error"], body["fit"])
+    assert plain["fit"]["volume_error"] > 0.1
+    assert body["fit"]["volume_error"] < 0.01
+    assert body["fit"]["inertia_error"] < 0.01
+    assert body["fit"]["hausdorff"] <= body["radius"]
+
+
+def test_a_sampled_body_turns_like_its_mesh(mesh):
+    """Two balls of equal mass meet a body off its centre: what it spins with is the mesh's inertia, not the spheres'."""
+    solid = box((0.4, 0.3, 0.2))
+    body = barchan.sample(solid, 0.02)
+    volume, inertia = 0.4 * 0.3 * 0.2, 0.4 * 0.3 * 0.2 / 12 * np.array([0.13, 0.2, 0.25])
+    assert body["body"] == pytest.approx([volume, 0, 0, 0, *inertia, 0, 0, 0], rel=1e-6, abs=1e-12)
+    radii = np.full(len(body["centres"]), body["radius"], np.float32)
+    for axis in range(3):
+        spin = np.zeros((1, 3), np.float32)
+        spin[0, axis] = 2.0
+        scene = barchan.Scene(
+            positions=np.zeros((1, 3), np.float32),
+            orientations=np.array([[1, 0, 0, 0]], np.float32),
+            shapes=[(body["centres"], radii, body["body"])],
+            spins=spin,
+            gravity=(0, 0, 0),
+            density=1000.0,
+        )
+        energy = barchan.Sim(scene).info()["kinetic_energy"]
+        assert energy == pytest.approx(0.5 * 1000 * inertia[axis] * 4.0, rel=0.01)
+
+
+def test_spread_gives_the_centres_of_sample():
+    solid = box((0.4, 0.3, 0.2))
+    points = barchan.spread(solid, 0.02, seed=3, threads=2)
+    body = barchan.sample(solid, 0.02, spacing=0.02, seed=3)
+    assert points.dtype == np.float32 and points.shape == body["centres"].shape
+    nearest = nearest_of(points)
+    assert nearest.min() / nearest.mean() > 0.92
+    with pytest.raises(ValueError, match="spacing|Spacing"):
+        barchan.spread(solid, -1.0)
 
 
 def test_a_looser_packing_holds_fewer(mesh):

@@ -157,7 +157,8 @@ def test_arguments_are_keyword_only_and_two_are_required():
         ("shapes", [(np.zeros((4, 2)), np.ones(4))], r"shapes\[0\] offsets: found shape \(4, 2\), expected \(4, 3\)"),
         ("shapes", [(np.zeros((3, 3)), np.ones(4))], r"shapes\[0\] offsets: found shape \(3, 3\), expected \(4, 3\)"),
         ("shapes", [(None, [0.1]), (None, 0.1)], r"shapes\[1\] radii: found shape \(\), expected \(N,\)"),
-        ("shapes", [(None, [0.1], 3)], r"shapes\[0\]: found 3 items, expected a pair"),
+        ("shapes", [(None, [0.1], None, 3)], r"shapes\[0\]: found 4 items, expected a pair"),
+        ("shapes", [(None, [0.1], 3)], r"shapes\[0\] body: "),
         ("shapes", [], "no grain shape"),
     ],
 )
