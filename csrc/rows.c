@@ -89,6 +89,27 @@ INLINE f8 smaller(f8 a, f8 b)
 #endif
 }
 
+// Wider than the machine, the compiler compares one by one.
+INLINE i8 is_less(f8 a, f8 b)
+{
+#if !defined(__AVX__) && defined(__SSE2__)
+	return (i8)OF_EIGHT(cmplt_ps, a, b);
+#else
+	return a < b;
+#endif
+}
+
+// Whether the sign bit is set, also of a zero.
+INLINE i8 is_negative(f8 v)
+{
+#if !defined(__AVX__) && defined(__SSE2__)
+	f4 low = (f4)_mm_srai_epi32((__m128i)LOW_HALF(v), 31), high = (f4)_mm_srai_epi32((__m128i)HIGH_HALF(v), 31);
+	return (i8)__builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7);
+#else
+	return (i8)v < 0;
+#endif
+}
+
 INLINE d4 splat_d4(double v)
 {
 	return (d4){v, v, v, v};
@@ -284,10 +305,10 @@ static void take(SandRowsBrick *brick, const double corners[3][3], float band)
 				least = smaller(beyond * beyond + in * in, least);
 				signs = (f8)((i8)signs | (i8)in);
 			}
-			i8 is_beside = (i8)signs < 0;
+			i8 is_beside = is_negative(signs);
 			f8 square = height * height + (f8)(is_beside & (i8)least);
 			f8 known = load_f8(squares);
-			i8 is_nearer = square < known;
+			i8 is_nearer = is_less(square, known);
 			store_f8(squares, smaller(square, known));
 			store_f8(heights, choose(is_nearer, (f8)(~is_beside & (i8)height), load_f8(heights)));
 		}
