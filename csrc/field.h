@@ -14,7 +14,7 @@ typedef struct SandField SandField;
 typedef struct SandFieldDesc
 {
 	float voxel;              // m, > 0: distance of nodes
-	float band;               // m: nodes at least this near to the surface have values; 0 = 3 voxels
+	float band;               // m: nodes at least this near to the surface have values; at most 100 voxels; 0 = 3
 	const SandCancel *cancel; // may be NULL
 } SandFieldDesc;
 
@@ -28,8 +28,8 @@ typedef struct SandFieldInfo
 } SandFieldInfo;
 
 /// Built on the threads of pool (NULL = this thread), the same bits for every thread count. Fails: SAND_ERROR_ARGUMENT
-/// (voxel or band not finite or out of range; more than 2^31 bricks in the grid: says how large a voxel would do),
-/// SAND_ERROR_MEMORY (says the bytes), SAND_CANCELLED. On failure *field_out is NULL.
+/// (voxel or band not finite or out of range; more than 2^31 bricks in the grid, or pairs of triangle and brick: says
+/// how large a voxel would do), SAND_ERROR_MEMORY (says the bytes), SAND_CANCELLED. On failure *field_out is NULL.
 SandStatus sand_field_create(const SandSurface *surface, const SandFieldDesc *desc, SandPool *pool,
                              SandField **field_out, SandError *err);
 void sand_field_destroy(SandField *field); // NULL is fine
