@@ -98,7 +98,7 @@ def sample(unplaced, settings):
             _check_count(unplaced.name, mesh, radius, settings)
         if settings.fill == "VOLUME":
             made = core.pack(
-                mesh, radius, kind="hexagonal", calibrate=True, seed=settings.seed, threads=settings.threads
+                mesh, radius, kind="relaxed", packing=0.6, calibrate=True, seed=settings.seed, threads=settings.threads
             )
             made["spacing"] = 2.0 * radius
             return made

@@ -1295,6 +1295,50 @@ SandStatus sand_fit_measure(const SandSurface *surface, const SandFitDesc *desc,
 	return status;
 }
 
+typedef struct GapContext
+{
+	const Tree *tree;
+	const SandCancel *cancel;
+	const float *places;
+	int place_count, block_count;
+	double limit;
+	uint8_t *gaps;
+} GapContext;
+
+static void gap_task(void *task_context, int block)
+{
+	const GapContext *g = task_context;
+	int guess = 0;
+	for (int i = sand_part_start(g->place_count, block, g->block_count),
+	         end = sand_part_start(g->place_count, block + 1, g->block_count);
+	     i < end && !is_cancelled(g->cancel); ++i)
+	{
+		const float *place = g->places + 3 * (size_t)i;
+		Query q = {.place = {place[0], place[1], place[2]}, .found = guess};
+		find_nearest(g->tree, &q);
+		guess = q.found;
+		g->gaps[i] = q.best > g->limit;
+	}
+}
+
+SandStatus sand_fit_gaps(const SandFitDesc *desc, const float *places, int place_count, double limit, SandPool *pool,
+                         uint8_t *gaps_out, SandError *err)
+{
+	Tree tree = {0};
+	SandPool *own = NULL;
+	SandStatus status = prepare(desc, &pool, &own, &tree, err);
+	if (status == SAND_OK)
+	{
+		GapContext context = {&tree, desc->cancel, places, place_count, sand_block_count(place_count, 256),
+		                      limit, gaps_out};
+		sand_pool_run(pool, gap_task, &context, context.block_count);
+		status = is_cancelled(desc->cancel) ? fail_cancelled(err) : SAND_OK;
+	}
+	tree_free(&tree);
+	sand_pool_destroy(own);
+	return status;
+}
+
 // A root of log volume over log factor by secants, kept between brackets. Volume grows with the factor, at most as its
 // cube, and just so where nothing overlaps.
 static SandStatus find_factor(const Tree *tree, const SandCancel *cancel, double volume, SandPool *pool,

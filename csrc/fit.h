@@ -54,4 +54,9 @@ bool sand_fit_masses(const SandMass *wanted, double mass, const SandFitDesc *des
 SandStatus sand_fit_radius_factor(const SandFitDesc *desc, double volume, SandPool *pool, double *factor_out,
                                   SandError *err);
 
+/// Which of the places (xyz, m) are farther than `limit` (m) from every sphere: gaps_out gets 1 there and 0 elsewhere.
+/// Fails as sand_fit_measure.
+SandStatus sand_fit_gaps(const SandFitDesc *desc, const float *places, int place_count, double limit, SandPool *pool,
+                         uint8_t *gaps_out, SandError *err);
+
 #endif

@@ -1542,7 +1542,7 @@ INLINE bool move_four(const SandWork *work, const SandChunk *chunk, const Motion
 		store_d4(grains[k].momentum, momentum[k]);
 		store_d4(grains[k].position, position[k]);
 		store_d4(grains[k].orientation, q[k]);
-		store_f4((float *)spheres[k].x, rows_x[k]);
+		store_i4(spheres[k].x, (i4)rows_x[k]);
 		store_f4(spheres[k].velocity, rows_v[k]);
 		store_f4(spheres[k].spin, rows_s[k]);
 	}

@@ -9,6 +9,7 @@
 #include "repair.h"
 #include "sampler.h"
 #include "scene.h"
+#include "solid.h"
 #include "spread.h"
 #include "surface.h"
 
@@ -90,18 +91,14 @@ static SandStatus fill_up(const Request *request, Body *body, SandFitDesc *fit_d
 	    .seed = request->seed,
 	    .cancel = request->cancel,
 	};
-	SandStatus status = sand_packing_fill(body->surface, &desc, body->pool, &body->points, err);
-	double factor = 1;
+	body->radius = request->radius;
+	SandStatus status = request->is_calibrated
+	                        ? sand_solid_fill(body->surface, &desc, body->pool, &body->points, &body->radius, err)
+	                        : sand_packing_fill(body->surface, &desc, body->pool, &body->points, err);
 	fit_desc->is_filling = true;
-	fit_desc->radius = request->radius;
+	fit_desc->radius = body->radius;
 	fit_desc->centres = body->points.xyz;
 	fit_desc->sphere_count = body->points.count;
-	if (status == SAND_OK && request->is_calibrated && body->mesh->is_closed && body->mesh->volume > 0)
-	{
-		status = sand_fit_radius_factor(fit_desc, body->mesh->volume, body->pool, &factor, err);
-	}
-	fit_desc->radius = (float)(factor * (double)request->radius);
-	body->radius = fit_desc->radius;
 	return status;
 }
 

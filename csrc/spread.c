@@ -534,7 +534,7 @@ static int take_out(Spread *s, double share)
 			{
 				continue;
 			}
-			bool goes_i = s->list_counts[i] > s->list_counts[j] || (s->list_counts[i] == s->list_counts[j] && i > j);
+			bool goes_i = s->list_counts[i] > s->list_counts[j] || (i > j && s->list_counts[i] == s->list_counts[j]);
 			s->triangles[goes_i ? i : j] = -1;
 		}
 	}

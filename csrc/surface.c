@@ -222,7 +222,7 @@ static void centre_task(void *context, int task)
 // In order of key, then number: no two are equal.
 INLINE bool comes_before(const float *key, int32_t a, int32_t b)
 {
-	return key[a] < key[b] || (key[a] == key[b] && a < b);
+	return key[a] < key[b] || (a < b && key[a] == key[b]);
 }
 
 // Rearranges items[0 .. count) so that the first `part` are those that come first by key (Hoare 1961).

@@ -39,6 +39,7 @@ CORE = {
     "spread": {"base", "mesh", "pool", "sampler", "sort", "surface"},
     "packing": {"base", "mesh", "pool", "sampler", "sort", "surface"},
     "fit": {"base", "mesh", "pool", "sort", "surface"},
+    "solid": {"base", "fit", "mesh", "packing", "pool", "sampler", "spread", "surface"},
     "clump": {"base", "field", "fit", "mesh", "pool", "surface"},
     "law": {"base"},
     "obstacle": {"base"},

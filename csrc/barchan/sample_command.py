@@ -15,6 +15,7 @@ import numpy as np
 
 SUFFIXES = (".obj", ".ply", ".stl")
 KINDS = ("hexagonal", "jittered", "relaxed")
+BODY_KIND = "relaxed"  # its spheres lie against the surface, those of a lattice where they happen to
 REDRAW = 0.2  # s between two looks at the clock on a terminal
 
 
@@ -30,7 +31,7 @@ def add_command(commands):
     parser.add_argument("--spacing", type=float, metavar="S", help="of neighbouring centres on the surface")
     parser.add_argument("--offset", type=float, metavar="O", help="of the centres from the surface, negative inside")
     parser.add_argument("--volume", action="store_true", help="fill the inside instead of covering the surface")
-    parser.add_argument("--kind", choices=KINDS, help="of the filling, default hexagonal")
+    parser.add_argument("--kind", choices=KINDS, help="of the filling, default relaxed")
     parser.add_argument("--packing", type=float, metavar="P", help="share of the volume that the filling takes up")
     parser.add_argument("--clump", type=int, metavar="N", help="at most N spheres that together look like the mesh")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="the same number gives the same spheres")
@@ -122,7 +123,7 @@ def make_spheres(mesh, arguments, cancel):
         return barchan.pack(
             mesh,
             arguments.radius,
-            kind=arguments.kind or KINDS[0],
+            kind=arguments.kind or BODY_KIND,
             packing=arguments.packing or 0,
             calibrate=True,
             **common,

@@ -82,6 +82,7 @@ void test_surface(void);
 void test_sampler(void);
 void test_spread(void);
 void test_fit(void);
+void test_solid(void);
 void test_clump(void);
 void test_packing(void);
 void test_scene(void);

@@ -183,7 +183,8 @@ def test_a_calibrated_filling_is_as_large_as_the_mesh(kind):
     assert plain["fit"]["volume_error"] > 0.1
     assert body["fit"]["volume_error"] < 0.01
     assert body["fit"]["inertia_error"] < 0.01
-    assert body["fit"]["hausdorff"] <= body["radius"]
+    # A lattice ends where it happens to, the others lie against the surface.
+    assert body["fit"]["hausdorff"] <= body["radius"] * (1.5 if kind == "hexagonal" else 1.0)
 
 
 def test_a_sampled_body_turns_like_its_mesh(mesh):

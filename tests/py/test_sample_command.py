@@ -99,7 +99,7 @@ def test_trimesh_reads_the_ply_back(cube, tmp_path):
 
 def test_a_volume_and_a_clump(cube, tmp_path):
     report = good(cube, "--radius", 0.1, "--volume", "--kind", "jittered", "--packing", 0.5)
-    assert set(report) == KEYS | {"radius"}
+    assert set(report) == KEYS | {"radius", "packing_radius"}
     assert report["kind"] == "volume" and report["sphere_count"] > 20
     out = tmp_path / "clump.ply"
     report = good(cube, "--clump", 5, "--out", out)
