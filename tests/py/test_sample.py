@@ -177,7 +177,9 @@ def test_a_calibrated_filling_is_as_large_as_the_mesh(kind):
     solid = box((0.4, 0.3, 0.2))
     plain = barchan.pack(solid, 0.01, kind=kind)
     body = barchan.pack(solid, 0.01, kind=kind, calibrate=True)
-    assert np.array_equal(plain["centres"], body["centres"])
+    count = len(plain["centres"])
+    assert np.array_equal(plain["centres"], body["centres"][:count])
+    assert len(body["centres"]) < 1.25 * count
     assert body["packing_radius"] == plain["radius"] == pytest.approx(0.01)
     print(kind, plain["fit"]["volume_error"], body["fit"])
     assert plain["fit"]["volume_error"] > 0.1
