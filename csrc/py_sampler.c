@@ -445,6 +445,77 @@ static PyObject *clump_of(PyObject *module, PyObject *args, PyObject *kwargs)
 	return answer(state, &request, fit_clump, add_clump);
 }
 
+typedef struct Distances
+{
+	const SandSurface *surface;
+	const float *places;
+	double *distances;
+	int count, block_count;
+} Distances;
+
+static void distance_task(void *context, int block)
+{
+	const Distances *d = context;
+	for (int i = sand_part_start(d->count, block, d->block_count),
+	         end = sand_part_start(d->count, block + 1, d->block_count);
+	     i < end; ++i)
+	{
+		const float *place = d->places + 3 * (size_t)i;
+		d->distances[i] = sand_surface_distance(d->surface, (const double[3]){place[0], place[1], place[2]});
+	}
+}
+
+static PyObject *distance(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = {"mesh", "points", "threads", NULL};
+	SandPyState *state = state_of(module);
+	PyObject *mesh, *points, *threads = NULL, *result = NULL;
+	Request request = {0};
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|O:distance", names, &mesh, &points, &threads) ||
+	    read_common(state, mesh, NULL, threads, NULL, &request) != 0)
+	{
+		return NULL;
+	}
+	PyArrayObject *places = sand_py_floats(points, "points", -1, 3);
+	npy_intp count = places != NULL ? PyArray_DIM(places, 0) : 0;
+	if (places == NULL || count > INT32_MAX || !sand_is_finite(PyArray_DATA(places), 3 * (size_t)count))
+	{
+		if (places != NULL)
+		{
+			PyErr_SetString(PyExc_ValueError, "points holds a number that is not finite, or more than 2^31 points");
+		}
+		Py_XDECREF((PyObject *)places);
+		return NULL;
+	}
+	result = PyArray_SimpleNew(1, &count, NPY_FLOAT64);
+	if (result != NULL)
+	{
+		Body body = {0};
+		SandError err = {0};
+		Distances d = {.places = PyArray_DATA(places),
+		               .distances = PyArray_DATA((PyArrayObject *)result),
+		               .count = (int)count,
+		               .block_count = sand_block_count((int)count, 64)};
+		PyThreadState *thread = PyEval_SaveThread();
+		SandStatus status = sand_pool_create(request.thread_count, &body.pool, &err);
+		status = status == SAND_OK ? sand_surface_create(request.mesh, body.pool, &body.surface, &err) : status;
+		if (status == SAND_OK)
+		{
+			d.surface = body.surface;
+			sand_pool_run(body.pool, distance_task, &d, d.block_count);
+		}
+		PyEval_RestoreThread(thread);
+		free_body(&body);
+		if (status != SAND_OK)
+		{
+			Py_CLEAR(result);
+			sand_py_raise(state, &err);
+		}
+	}
+	Py_DECREF((PyObject *)places);
+	return result;
+}
+
 /// The masses of a mended, closed mesh.
 static SandStatus measure_mass(const SandMesh *mesh, SandMass *mass_out, SandError *err)
 {
@@ -517,6 +588,9 @@ static PyMethodDef methods[] = {
      "clump(mesh, sphere_count=8, seed=0, threads=0, cancel=None)\n--\n\n"
      "A few spheres of different radii that are like the mesh together, as the shape of a grain.\n"
      "A dict as of sample(), with radii (N,) float32 and overlap: volume in both over volume in either, 0 to 1."},
+    {"distance", WITH_KEYWORDS(distance),
+     "distance(mesh, points, threads=0)\n--\n\n"
+     "Signed distance of each of the points (N, 3) from the mesh as it is, (N,) float64 in metres, negative inside."},
     {"mass_properties", WITH_KEYWORDS(mass_properties),
      "mass_properties(mesh)\n--\n\n"
      "Of a closed mesh at density 1, after mending it: a dict of volume, centre (3,), inertia (3, 3) about it."},

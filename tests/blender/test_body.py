@@ -7,6 +7,7 @@ import math
 
 import harness
 from harness import FOLDER, bpy, check, check_arrays, check_equal, np, read_attribute, room
+from mathutils import bvhtree
 
 
 def select(*objects):
@@ -487,6 +488,51 @@ def test_an_open_bottle():
     print("  ", found["warnings"])
     check(any("open" in warning for warning in found["warnings"]), "the open edge is not mentioned")
     check(found["uncovered_share"] < 0.02, f"{found['uncovered_share']} of the area is uncovered")
+
+
+def winding(vertices, triangles, points):
+    """Generalised winding number by the sum over all triangles (van Oosterom and Strackee 1983)."""
+    total = np.zeros(len(points))
+    for corners in vertices[triangles]:
+        a, b, c = (corner - points for corner in corners)
+        la, lb, lc = (np.linalg.norm(side, axis=1) for side in (a, b, c))
+        over = np.einsum("ij,ij->i", a, np.cross(b, c))
+        dots = [np.einsum("ij,ij->i", u, v) for u, v in ((a, b), (b, c), (c, a))]
+        total += 2 * np.arctan2(over, la * lb * lc + dots[0] * lc + dots[1] * la + dots[2] * lb)
+    return total / (4 * np.pi)
+
+
+def test_suzanne():
+    """The monkey, subdivided, with eyes that float in open sockets: distances, signs and cover."""
+    harness.new_file()
+    bpy.ops.mesh.primitive_monkey_add()
+    monkey = bpy.context.active_object
+    monkey.modifiers.new("Subdivision", "SUBSURF").levels = 1
+    bpy.context.view_layer.update()
+    unplaced = room("export").read_unplaced(monkey, bpy.context.evaluated_depsgraph_get())
+    vertices, triangles = unplaced.vertices.astype(np.float64), unplaced.triangles
+    low, high = vertices.min(axis=0), vertices.max(axis=0)
+    points = np.random.default_rng(3).uniform(low - 0.1, high + 0.1, (10000, 3)).astype(np.float32)
+    core = room("engine").core
+    mesh = core.Mesh(unplaced.vertices, unplaced.triangles, name="Suzanne")
+    found = core.distance(mesh, points)
+    tree = bvhtree.BVHTree.FromPolygons(vertices.tolist(), triangles.tolist())
+    expected = np.array([tree.find_nearest(point)[3] for point in points.tolist()])
+    extent = (high - low).max()
+    worst = np.abs(np.abs(found) - expected).max() / extent
+    numbers = winding(vertices, triangles, points.astype(np.float64))
+    # Where the number is half, in the open sockets, rounding decides.
+    is_sure = np.abs(numbers - 0.5) > 0.02
+    wrong = ((found < 0) != (numbers > 0.5)) & is_sure
+    print(f"   {len(triangles)} triangles, distance within {worst:.1e} of the extent, {(found < 0).sum()} inside")
+    check(worst < 1e-5, f"distances are off by {worst} of the extent")
+    check(is_sure.mean() > 0.98, f"only {is_sure.mean()} of the places have a clear side")
+    check(not wrong.any(), f"{wrong.sum()} signs are wrong")
+    convert(monkey, radius=0.05)
+    found = report(monkey)
+    print("  ", found)
+    check(found["evenness"] >= 0.92, f"evenness {found['evenness']}")
+    check(found["uncovered_share"] < 0.005, f"{found['uncovered_share']} of the area is uncovered")
 
 
 def test_two_nested_shells():

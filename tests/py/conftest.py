@@ -4,7 +4,9 @@ The tests meet the installed package, under `python -X dev -W error`. Random num
 """
 
 import gc
+import importlib.util
 import itertools
+import pathlib
 import sys
 
 import barchan
@@ -127,3 +129,13 @@ def growth(action, rounds):
         after = measure()
         found.append((after[0] - before[0], after[1] - before[1]))
     return min(blocks for blocks, _ in found[1:]), min(core_bytes for _, core_bytes in found[1:])
+
+
+@pytest.fixture(scope="session")
+def bench():
+    """bench/bench.py as a module."""
+    path = pathlib.Path(__file__).resolve().parents[2] / "bench" / "bench.py"
+    spec = importlib.util.spec_from_file_location("barchan_bench", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -1,24 +1,12 @@
 """The arithmetic of bench/bench.py: what it times must be what it says. Nothing is timed here."""
 
 import csv
-import importlib.util
 import json
 import math
-import pathlib
 
 import barchan
 import numpy as np
 import pytest
-
-PATH = pathlib.Path(__file__).resolve().parents[2] / "bench" / "bench.py"
-
-
-@pytest.fixture(scope="module")
-def bench():
-    spec = importlib.util.spec_from_file_location("barchan_bench", PATH)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.mark.parametrize("count", [1, 4])

@@ -211,6 +211,18 @@ def test_a_sampled_body_turns_like_its_mesh(mesh):
         assert energy == pytest.approx(0.5 * 1000 * inertia[axis] * 4.0, rel=0.01)
 
 
+def test_distances_of_a_box_are_signed():
+    solid = box((0.4, 0.3, 0.2))
+    points = np.random.default_rng(1).uniform(-0.5, 0.5, (2000, 3)).astype(np.float32)
+    over = np.abs(points.astype(np.float64)) - np.array([0.2, 0.15, 0.1], np.float32).astype(np.float64)
+    expected = np.linalg.norm(np.maximum(over, 0), axis=1) + np.minimum(over.max(axis=1), 0)
+    for threads in (1, 2):
+        assert np.abs(barchan.distance(solid, points, threads=threads) - expected).max() < 1e-9
+    assert len(barchan.distance(solid, np.zeros((0, 3), np.float32))) == 0
+    with pytest.raises(ValueError, match="not finite"):
+        barchan.distance(solid, [[0, 0, np.nan]])
+
+
 def test_spread_gives_the_centres_of_sample():
     solid = box((0.4, 0.3, 0.2))
     points = barchan.spread(solid, 0.02, seed=3, threads=2)
