@@ -15,7 +15,7 @@ import sys
 
 from common import Stop, add_light, enable_addon, plain_material, quiet, set_render
 
-SIZE = (900, 420)
+SIZE = (720, 336)
 SAMPLES = 48
 
 # Tubes of the camel, metres: corners of the middle line, radius at its start and end. Those with a y are there twice.
