@@ -408,3 +408,19 @@ const char *sand_mesh_name(const SandMesh *mesh)
 {
 	return ((const MeshBlock *)mesh)->name;
 }
+
+const char *sand_mesh_shown_name(const SandMesh *mesh)
+{
+	const char *name = sand_mesh_name(mesh);
+	return name[0] != '\0' ? name : "(no name)";
+}
+
+double sand_mesh_float_step(const SandMesh *mesh)
+{
+	double farthest = 0.0;
+	for (int axis = 0; axis < 3; ++axis)
+	{
+		farthest = fmax(farthest, fmax(fabs((double)mesh->bounds_min[axis]), fabs((double)mesh->bounds_max[axis])));
+	}
+	return fmax(farthest * 0x1p-23, 0x1p-149);
+}

@@ -47,6 +47,12 @@ typedef struct SandMass
 /// middle of the bounds.
 SandMass sand_mesh_mass(const SandMesh *mesh);
 
+/// m, the largest distance of neighbouring floats among the mesh's coordinates.
+double sand_mesh_float_step(const SandMesh *mesh);
+
+/// The name given at creation, "(no name)" when none: for sentences.
+const char *sand_mesh_shown_name(const SandMesh *mesh);
+
 /// The name given at creation, "" when none. Owned by the mesh.
 const char *sand_mesh_name(const SandMesh *mesh);
 

@@ -80,23 +80,6 @@ enum
 
 // ---- what all kinds need --------------------------------------------------------------------------------------------
 
-static const char *shown_name(const SandMesh *mesh)
-{
-	const char *name = sand_mesh_name(mesh);
-	return name[0] != '\0' ? name : "(no name)";
-}
-
-// m, the largest distance of neighbouring floats among the mesh's coordinates.
-static double float_step(const SandMesh *mesh)
-{
-	double farthest = 0.0;
-	for (int axis = 0; axis < 3; ++axis)
-	{
-		farthest = fmax(farthest, fmax(fabs((double)mesh->bounds_min[axis]), fabs((double)mesh->bounds_max[axis])));
-	}
-	return fmax(farthest * 0x1p-23, 0x1p-149);
-}
-
 static double mesh_width(const SandMesh *mesh, int axis)
 {
 	return (double)mesh->bounds_max[axis] - (double)mesh->bounds_min[axis];
@@ -125,7 +108,7 @@ static bool is_cancelled(const Packing *packing)
 static SandStatus fail_cancelled(const Packing *packing)
 {
 	return sand_fail(packing->err, SAND_CANCELLED, "Filling mesh '%s' with grains was cancelled",
-	                 shown_name(packing->mesh));
+	                 sand_mesh_shown_name(packing->mesh));
 }
 
 // What is known of a place.
@@ -525,7 +508,7 @@ static SandStatus search_run(Search *search, int *count_out)
 		return sand_fail(packing->err, SAND_ERROR_ARGUMENT,
 		                 "Mesh '%s' holds %zu grains of radius %g m, more than the limit of %d; use larger grains or a "
 		                 "smaller mesh",
-		                 shown_name(packing->mesh), count, packing->radius, SAND_SAMPLER_POINT_LIMIT);
+		                 sand_mesh_shown_name(packing->mesh), count, packing->radius, SAND_SAMPLER_POINT_LIMIT);
 	}
 	*count_out = (int)count;
 	return SAND_OK;
@@ -1381,7 +1364,7 @@ static SandStatus fill_one(const Packing *packing, SandPoints *points_out)
 		return sand_fail(packing->err, SAND_ERROR_MESH,
 		                 "Mesh '%s' of %g x %g x %g m, with %d open edges, has no inside where a grain of radius %g m "
 		                 "could be; close its holes, give it thickness or use smaller grains",
-		                 shown_name(mesh), mesh_width(mesh, 0), mesh_width(mesh, 1), mesh_width(mesh, 2),
+		                 sand_mesh_shown_name(mesh), mesh_width(mesh, 0), mesh_width(mesh, 1), mesh_width(mesh, 2),
 		                 mesh->open_edge_count, packing->radius);
 	}
 	if (deepest.depth < packing->radius - 3.0 * packing->step)
@@ -1390,7 +1373,7 @@ static SandStatus fill_one(const Packing *packing, SandPoints *points_out)
 		    packing->err, SAND_ERROR_MESH,
 		    "No grain of radius %g m fits into mesh '%s' of %g x %g x %g m, whose deepest place is about %g "
 		    "m from its surface; use smaller grains or a larger mesh",
-		    packing->radius, shown_name(mesh), mesh_width(mesh, 0), mesh_width(mesh, 1), mesh_width(mesh, 2),
+		    packing->radius, sand_mesh_shown_name(mesh), mesh_width(mesh, 0), mesh_width(mesh, 1), mesh_width(mesh, 2),
 		    deepest.depth);
 	}
 	float *xyz = sand_alloc(3, sizeof(*xyz));
@@ -1468,7 +1451,7 @@ static SandStatus check_sizes(const Packing *packing)
 		    packing->err, SAND_ERROR_ARGUMENT,
 		    "Mesh '%s' needs about %.3g grains of radius %g m, more than the limit of %d; use larger grains "
 		    "or a smaller mesh",
-		    shown_name(mesh), estimate, radius, SAND_SAMPLER_POINT_LIMIT);
+		    sand_mesh_shown_name(mesh), estimate, radius, SAND_SAMPLER_POINT_LIMIT);
 	}
 	if (radius < STEPS_PER_RADIUS * packing->step)
 	{
@@ -1476,7 +1459,7 @@ static SandStatus check_sizes(const Packing *packing)
 		    packing->err, SAND_ERROR_ARGUMENT,
 		    "Mesh '%s' reaches so far from the origin that positions come in steps of %g m, too coarse for "
 		    "grains of radius %g m; move it nearer to the origin or use a radius of at least %g m",
-		    shown_name(mesh), packing->step, radius, STEPS_PER_RADIUS * packing->step);
+		    sand_mesh_shown_name(mesh), packing->step, radius, STEPS_PER_RADIUS * packing->step);
 	}
 	double places = mesh->area / (4.0 * radius * radius);
 	if (places > PLACE_LIMIT)
@@ -1485,7 +1468,7 @@ static SandStatus check_sizes(const Packing *packing)
 		    packing->err, SAND_ERROR_ARGUMENT,
 		    "Mesh '%s' has an area of %g m^2, %.3g times that of a grain of radius %g m, more than the limit "
 		    "of %.3g; use larger grains or a smaller mesh",
-		    shown_name(mesh), mesh->area, places, radius, PLACE_LIMIT);
+		    sand_mesh_shown_name(mesh), mesh->area, places, radius, PLACE_LIMIT);
 	}
 	return SAND_OK;
 }
@@ -1505,7 +1488,7 @@ SandStatus sand_packing_fill(const SandSurface *surface, const SandPackingDesc *
 	Packing packing = {.surface = surface, .mesh = mesh, .desc = desc, .pool = pool, .err = err};
 	packing.radius = (double)desc->radius;
 	packing.share = desc->packing > 0.0f ? fmin((double)desc->packing, CLOSE_PACKING) : usual[desc->kind];
-	packing.step = float_step(mesh);
+	packing.step = sand_mesh_float_step(mesh);
 	packing.is_clean = sand_surface_is_clean(surface);
 	packing.is_open = !mesh->is_closed;
 	status = check_sizes(&packing);

@@ -125,23 +125,6 @@ static double longest_side(const Triangle *triangle, int *side_out)
 	return longest;
 }
 
-static const char *shown_name(const SandMesh *mesh)
-{
-	const char *name = sand_mesh_name(mesh);
-	return name[0] != '\0' ? name : "(no name)";
-}
-
-// m, the largest distance of neighbouring floats among the mesh's coordinates.
-static double float_step(const SandMesh *mesh)
-{
-	double farthest = 0.0;
-	for (int axis = 0; axis < 3; ++axis)
-	{
-		farthest = fmax(farthest, fmax(fabs((double)mesh->bounds_min[axis]), fabs((double)mesh->bounds_max[axis])));
-	}
-	return fmax(farthest * 0x1p-23, 0x1p-149);
-}
-
 // Pieces of about the spacing in size that the surface falls into; long thin triangles count by their length.
 static double count_pieces(const SandMesh *mesh, double spacing)
 {
@@ -168,16 +151,16 @@ SandStatus sand_sampler_check_spacing(const SandMesh *mesh, double spacing, doub
 		return sand_fail(err, SAND_ERROR_ARGUMENT,
 		                 "Mesh '%s' at spacing %g m needs about %.3g points, more than the limit of %d; use a larger "
 		                 "spacing or a smaller mesh",
-		                 shown_name(mesh), spacing, point_estimate, SAND_SAMPLER_POINT_LIMIT);
+		                 sand_mesh_shown_name(mesh), spacing, point_estimate, SAND_SAMPLER_POINT_LIMIT);
 	}
-	double step = float_step(mesh);
+	double step = sand_mesh_float_step(mesh);
 	if (spacing < STEPS_PER_SPACING * step)
 	{
 		return sand_fail(
 		    err, SAND_ERROR_ARGUMENT,
 		    "Mesh '%s' reaches so far from the origin that positions come in steps of %g m, too coarse for "
 		    "spacing %g m; move it nearer to the origin or use a spacing of at least %g m",
-		    shown_name(mesh), step, spacing, STEPS_PER_SPACING * step);
+		    sand_mesh_shown_name(mesh), step, spacing, STEPS_PER_SPACING * step);
 	}
 	double piece_count = count_pieces(mesh, spacing);
 	if (piece_count > PIECE_LIMIT)
@@ -185,7 +168,7 @@ SandStatus sand_sampler_check_spacing(const SandMesh *mesh, double spacing, doub
 		return sand_fail(err, SAND_ERROR_ARGUMENT,
 		                 "Mesh '%s' at spacing %g m falls into about %.3g pieces, more than the limit of %.3g; use a "
 		                 "larger spacing or a simpler mesh",
-		                 shown_name(mesh), spacing, piece_count, PIECE_LIMIT);
+		                 sand_mesh_shown_name(mesh), spacing, piece_count, PIECE_LIMIT);
 	}
 	return SAND_OK;
 }
@@ -195,7 +178,7 @@ static SandStatus fail_point_limit(const SandMesh *mesh, double spacing, SandErr
 	return sand_fail(err, SAND_ERROR_ARGUMENT,
 	                 "Mesh '%s' at spacing %g m needs more than the limit of %d points; use a larger spacing or a "
 	                 "smaller mesh",
-	                 shown_name(mesh), spacing, SAND_SAMPLER_POINT_LIMIT);
+	                 sand_mesh_shown_name(mesh), spacing, SAND_SAMPLER_POINT_LIMIT);
 }
 
 // A growing array; zero is empty.
@@ -1274,7 +1257,7 @@ static SandStatus check_fill(const SandMesh *mesh, const SandFillDesc *desc, San
 		    err, SAND_ERROR_ARGUMENT,
 		    "Mesh '%s' at spacing %g m and clearance %g m needs about %.3g distances, more than the limit of "
 		    "%.3g; use a larger spacing, a smaller clearance or a simpler mesh",
-		    shown_name(mesh), spacing, clearance, work, PIECE_LIMIT);
+		    sand_mesh_shown_name(mesh), spacing, clearance, work, PIECE_LIMIT);
 	}
 	return SAND_OK;
 }
@@ -1285,7 +1268,7 @@ static SandStatus fail_no_room(const SandMesh *mesh, const SandFillDesc *desc, S
 	    err, SAND_ERROR_MESH,
 	    "No grain fits into mesh '%s' of %g x %g x %g m at spacing %g m and clearance %g m; use smaller grains "
 	    "or a larger mesh",
-	    shown_name(mesh), (double)mesh->bounds_max[0] - (double)mesh->bounds_min[0],
+	    sand_mesh_shown_name(mesh), (double)mesh->bounds_max[0] - (double)mesh->bounds_min[0],
 	    (double)mesh->bounds_max[1] - (double)mesh->bounds_min[1],
 	    (double)mesh->bounds_max[2] - (double)mesh->bounds_min[2], (double)desc->spacing, (double)desc->clearance);
 }
@@ -1303,7 +1286,7 @@ SandStatus sand_sampler_fill(const SandMesh *mesh, const SandFillDesc *desc, San
 	// Floats tell positions apart by a step. A cube ten clearances wide is to hold five grains in a row, although
 	// neither number is exact: four steps are granted to the lattice, and three of clearance are waived. With no
 	// clearance asked for, a point still keeps four steps away: nearer to the surface inside has no meaning.
-	double step = float_step(mesh), clearance = (double)desc->clearance;
+	double step = sand_mesh_float_step(mesh), clearance = (double)desc->clearance;
 	Fill fill = {.mesh = mesh, .desc = desc, .err = err, .margin = 2.0 * step};
 	fill.threshold = fmax(clearance - 3.0 * step, 4.0 * step);
 	fill.jitter_limit = 0.5 * (double)desc->jitter * fmax(0.0, (double)desc->spacing - 2.0 * clearance);

@@ -343,15 +343,6 @@ static void bounds_task(void *context, int block)
 	}
 }
 
-// Ten bits, each followed by two zeros.
-static uint32_t spread_bits(uint32_t v)
-{
-	v = (v | v << 16) & 0x030000FF;
-	v = (v | v << 8) & 0x0300F00F;
-	v = (v | v << 4) & 0x030C30C3;
-	return (v | v << 2) & 0x09249249;
-}
-
 static void morton_task(void *context, int block)
 {
 	GrainPass *pass = context;
@@ -359,14 +350,13 @@ static void morton_task(void *context, int block)
 	for (int i = pass_start(pass, block), end = pass_start(pass, block + 1); i < end; ++i)
 	{
 		const SandGrain *grain = &pass->sim->grains[i];
-		uint32_t code = 0;
+		int64_t cell[3];
 		for (int k = 0; k < 3; ++k)
 		{
-			int64_t cell = ((int64_t)to_fixed(pass->sim, grain->position[k], k) - pass->corner[k]) >> pass->cell_shift;
-			code |= spread_bits((uint32_t)(cell < 0 ? 0 : cell > 1023 ? 1023 : cell)) << k;
+			cell[k] = ((int64_t)to_fixed(pass->sim, grain->position[k], k) - pass->corner[k]) >> pass->cell_shift;
 		}
 		// In order of id, which the stable sort keeps within a key.
-		records[pass->sim->traits[i].id] = (uint64_t)code << 32 | (uint32_t)i;
+		records[pass->sim->traits[i].id] = (uint64_t)sand_morton(cell) << 32 | (uint32_t)i;
 	}
 }
 

@@ -419,15 +419,6 @@ static void free_all(Spread *s)
 	sand_free(s->buckets);
 }
 
-// Ten bits, each followed by two zeros.
-static uint32_t spread_bits(uint32_t v)
-{
-	v = (v | v << 16) & 0x030000FF;
-	v = (v | v << 8) & 0x0300F00F;
-	v = (v | v << 4) & 0x030C30C3;
-	return (v | v << 2) & 0x09249249;
-}
-
 // Brings the points into Morton order: neighbours are near each other in memory, whatever the size of the triangles.
 static SandStatus order_points(Spread *s, SandError *err)
 {
@@ -446,13 +437,12 @@ static SandStatus order_points(Spread *s, SandError *err)
 	}
 	for (int i = 0; i < s->count; ++i)
 	{
-		uint32_t key = 0;
+		int64_t cell[3];
 		for (int k = 0; k < 3; ++k)
 		{
-			double cell = 512 + 511 * (double)s->places[i][k] / size;
-			key |= spread_bits((uint32_t)(cell < 0 ? 0 : cell > 1023 ? 1023 : cell)) << k;
+			cell[k] = (int64_t)(512 + 511 * (double)s->places[i][k] / size);
 		}
-		records[i] = (uint64_t)key << 32 | (uint32_t)i;
+		records[i] = (uint64_t)sand_morton(cell) << 32 | (uint32_t)i;
 	}
 	const uint64_t *sorted = sand_sort(sorter, s->count, 30, s->pool);
 	int32_t *triangles = s->list_counts; // not needed until the first lists

@@ -1,6 +1,7 @@
 // Tests of packing: inside, distance to the mesh and overlap by brute force over all triangles and all pairs; packing
 // in windows away from walls against closed forms; randomness by pair distances and by waves; limits, determinism,
 // failed allocations, cancel.
+#include "brute.h"
 #include "packing.h"
 #include "shapes.h"
 #include "test.h"
@@ -80,24 +81,11 @@ static const float *point_at(const SandPoints *points, int point)
 	return points->xyz + 3 * (size_t)point;
 }
 
-static void subtract(const float *a, const float *b, double out[3])
-{
-	for (int axis = 0; axis < 3; ++axis)
-	{
-		out[axis] = (double)a[axis] - (double)b[axis];
-	}
-}
-
-static double dot(const double *a, const double *b)
-{
-	return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
-}
-
 static double point_distance(const float *a, const float *b)
 {
 	double apart[3];
-	subtract(a, b, apart);
-	return sqrt(dot(apart, apart));
+	test_subtract((const double[3]){a[0], a[1], a[2]}, (const double[3]){b[0], b[1], b[2]}, apart);
+	return sqrt(test_dot(apart, apart));
 }
 
 // m, of the nearest two points.
@@ -116,72 +104,6 @@ static double least_spacing(const SandPoints *points)
 		}
 	}
 	return least;
-}
-
-// Winding number by the solid angles of all triangles (Van Oosterom and Strackee 1983).
-static double winding_number(const SandMesh *mesh, const float *place)
-{
-	double sum = 0.0;
-	for (int triangle = 0; triangle < mesh->triangle_count; ++triangle)
-	{
-		double r[3][3], length[3];
-		for (int side = 0; side < 3; ++side)
-		{
-			subtract(&mesh->vertices[3 * mesh->triangles[3 * triangle + side]], place, r[side]);
-			length[side] = sqrt(dot(r[side], r[side]));
-		}
-		double volume = r[0][0] * (r[1][1] * r[2][2] - r[1][2] * r[2][1]) +
-		                r[0][1] * (r[1][2] * r[2][0] - r[1][0] * r[2][2]) +
-		                r[0][2] * (r[1][0] * r[2][1] - r[1][1] * r[2][0]);
-		double divisor = length[0] * length[1] * length[2] + dot(r[0], r[1]) * length[2] + dot(r[1], r[2]) * length[0] +
-		                 dot(r[2], r[0]) * length[1];
-		sum += 2.0 * atan2(volume, divisor);
-	}
-	return sum / (4.0 * TEST_PI);
-}
-
-// m, by least squares: |place - a - u to_b - v to_c| is least inside the triangle, or on one of its sides.
-static double triangle_distance(const float *place, const float *a, const float *b, const float *c)
-{
-	double to_b[3], to_c[3], to_place[3];
-	subtract(b, a, to_b);
-	subtract(c, a, to_c);
-	subtract(place, a, to_place);
-	double bb = dot(to_b, to_b), cc = dot(to_c, to_c), bc = dot(to_b, to_c);
-	double pb = dot(to_place, to_b), pc = dot(to_place, to_c);
-	double best = (double)INFINITY;
-	double determinant = bb * cc - bc * bc;
-	double along = fmin(fmax((pb - pc - bc + cc) / (bb - 2.0 * bc + cc), 0.0), 1.0);
-	double candidates[4][2] = {{(pb * cc - pc * bc) / determinant, (pc * bb - pb * bc) / determinant},
-	                           {fmin(fmax(pb / bb, 0.0), 1.0), 0.0},
-	                           {0.0, fmin(fmax(pc / cc, 0.0), 1.0)},
-	                           {along, 1.0 - along}};
-	for (int i = 0; i < 4; ++i)
-	{
-		double u = candidates[i][0], v = candidates[i][1];
-		if (u >= 0.0 && v >= 0.0 && u + v <= 1.0 + 1e-15)
-		{
-			double away[3];
-			for (int axis = 0; axis < 3; ++axis)
-			{
-				away[axis] = to_place[axis] - u * to_b[axis] - v * to_c[axis];
-			}
-			best = fmin(best, sqrt(dot(away, away)));
-		}
-	}
-	return best;
-}
-
-static double surface_distance(const SandMesh *mesh, const float *place)
-{
-	double best = (double)INFINITY;
-	for (int triangle = 0; triangle < mesh->triangle_count; ++triangle)
-	{
-		const int32_t *numbers = &mesh->triangles[3 * triangle];
-		best = fmin(best, triangle_distance(place, &mesh->vertices[3 * numbers[0]], &mesh->vertices[3 * numbers[1]],
-		                                    &mesh->vertices[3 * numbers[2]]));
-	}
-	return best;
 }
 
 // m, the largest distance of neighbouring floats among the mesh's coordinates.
@@ -231,9 +153,9 @@ static void check_grains(const Body *body, const SandPoints *points, SandPacking
 	for (int point = 0; point < points->count; ++point)
 	{
 		const float *place = point_at(points, point);
-		nearest = fmin(nearest, surface_distance(body->mesh, place));
+		nearest = fmin(nearest, test_distance_at(body->mesh, place));
 		// The core knows winding numbers of meshes with holes to 0.01.
-		outside_count += winding_number(body->mesh, place) <= (body->mesh->is_closed ? 0.5 : 0.49);
+		outside_count += test_winding_at(body->mesh, place) <= (body->mesh->is_closed ? 0.5 : 0.49);
 	}
 	double least = least_spacing(points);
 	printf("  %s: %d grains, nearest to the mesh %.6f, nearest two %.6f radii\n", sand_mesh_name(body->mesh),
@@ -582,9 +504,9 @@ static void one_grain_fits_where_it_just_fits(void)
 				CHECK(points.count >= 1);
 				if (points.count > 0)
 				{
-					CHECK(surface_distance(bodies[i].mesh, points.xyz) >=
+					CHECK(test_distance_at(bodies[i].mesh, points.xyz) >=
 					      (double)radii[i] - 3.0 * float_step(bodies[i].mesh));
-					CHECK(winding_number(bodies[i].mesh, points.xyz) > 0.5);
+					CHECK(test_winding_at(bodies[i].mesh, points.xyz) > 0.5);
 				}
 				sand_points_free(&points);
 			}

@@ -1,5 +1,6 @@
 // Tests of sampler: spacing, gaps, inside and clearance, each measured by brute force with other arithmetic than the
 // sampler's own; counts against closed forms; limits, determinism, failed allocations.
+#include "brute.h"
 #include "sampler.h"
 #include "test.h"
 
@@ -79,85 +80,6 @@ static double widest_gap(const SandMesh *mesh, const SandPoints *points, double 
 	return widest;
 }
 
-static void subtract(const float *a, const float *b, double out[3])
-{
-	for (int axis = 0; axis < 3; ++axis)
-	{
-		out[axis] = (double)a[axis] - (double)b[axis];
-	}
-}
-
-static double dot(const double *a, const double *b)
-{
-	return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
-}
-
-// Winding number by the solid angles of all triangles (Van Oosterom and Strackee 1983).
-static double winding_number(const SandMesh *mesh, const float *place)
-{
-	double sum = 0.0;
-	for (int triangle = 0; triangle < mesh->triangle_count; ++triangle)
-	{
-		double r[3][3], length[3];
-		for (int side = 0; side < 3; ++side)
-		{
-			subtract(&mesh->vertices[3 * mesh->triangles[3 * triangle + side]], place, r[side]);
-			length[side] = sqrt(dot(r[side], r[side]));
-		}
-		double volume = r[0][0] * (r[1][1] * r[2][2] - r[1][2] * r[2][1]) +
-		                r[0][1] * (r[1][2] * r[2][0] - r[1][0] * r[2][2]) +
-		                r[0][2] * (r[1][0] * r[2][1] - r[1][1] * r[2][0]);
-		double divisor = length[0] * length[1] * length[2] + dot(r[0], r[1]) * length[2] + dot(r[1], r[2]) * length[0] +
-		                 dot(r[2], r[0]) * length[1];
-		sum += 2.0 * atan2(volume, divisor);
-	}
-	return sum / (4.0 * PI);
-}
-
-// m, by least squares: |place - a - u to_b - v to_c| is least inside the triangle, or on one of its sides.
-static double triangle_distance(const float *place, const float *a, const float *b, const float *c)
-{
-	double to_b[3], to_c[3], to_place[3];
-	subtract(b, a, to_b);
-	subtract(c, a, to_c);
-	subtract(place, a, to_place);
-	double bb = dot(to_b, to_b), cc = dot(to_c, to_c), bc = dot(to_b, to_c);
-	double pb = dot(to_place, to_b), pc = dot(to_place, to_c);
-	double best = (double)INFINITY;
-	double determinant = bb * cc - bc * bc;
-	double along = fmin(fmax((pb - pc - bc + cc) / (bb - 2.0 * bc + cc), 0.0), 1.0);
-	double candidates[4][2] = {{(pb * cc - pc * bc) / determinant, (pc * bb - pb * bc) / determinant},
-	                           {fmin(fmax(pb / bb, 0.0), 1.0), 0.0},
-	                           {0.0, fmin(fmax(pc / cc, 0.0), 1.0)},
-	                           {along, 1.0 - along}};
-	for (int i = 0; i < 4; ++i)
-	{
-		double u = candidates[i][0], v = candidates[i][1];
-		if (u >= 0.0 && v >= 0.0 && u + v <= 1.0 + 1e-15)
-		{
-			double away[3];
-			for (int axis = 0; axis < 3; ++axis)
-			{
-				away[axis] = to_place[axis] - u * to_b[axis] - v * to_c[axis];
-			}
-			best = fmin(best, sqrt(dot(away, away)));
-		}
-	}
-	return best;
-}
-
-static double surface_distance(const SandMesh *mesh, const float *place)
-{
-	double best = (double)INFINITY;
-	for (int triangle = 0; triangle < mesh->triangle_count; ++triangle)
-	{
-		const int32_t *numbers = &mesh->triangles[3 * triangle];
-		best = fmin(best, triangle_distance(place, &mesh->vertices[3 * numbers[0]], &mesh->vertices[3 * numbers[1]],
-		                                    &mesh->vertices[3 * numbers[2]]));
-	}
-	return best;
-}
-
 // ---- calls
 // -----------------------------------------------------------------------------------------------------------
 
@@ -228,7 +150,7 @@ static void check_cover(SandMesh *mesh, float spacing, uint64_t seed)
 	double off = 0.0;
 	for (int point = 0; point < points.count; point += 1 + points.count / 200)
 	{
-		off = fmax(off, surface_distance(mesh, point_at(&points, point)));
+		off = fmax(off, test_distance_at(mesh, point_at(&points, point)));
 	}
 	printf("  %s: %d points at %g m, %.3f per spacing^2, nearest two %.6f, widest gap %.6f spacings\n",
 	       sand_mesh_name(mesh), points.count, (double)spacing, share_of_area, least / (double)spacing,
@@ -424,11 +346,11 @@ static void check_inside(const SandMesh *mesh, SandPoints *points, double cleara
 	}
 	for (int point = 0; point < points->count; ++point)
 	{
-		double winding = winding_number(mesh, point_at(points, point));
+		double winding = test_winding_at(mesh, point_at(points, point));
 		// Solid angles sum up to a whole number off the surface; an even one is outside, or inside a hole.
 		bool is_whole = fabs(winding - round(winding)) < 1e-3;
 		outside_count += is_whole && fabs(fmod(round(winding), 2.0)) == 1.0 ? 0 : 1;
-		least = fmin(least, surface_distance(mesh, point_at(points, point)));
+		least = fmin(least, test_distance_at(mesh, point_at(points, point)));
 	}
 	printf("  %s: %d points, nearest to the surface %.7g m of %.7g m\n", sand_mesh_name(mesh), points->count, least,
 	       clearance);
@@ -558,7 +480,7 @@ static void a_hole_takes_away_what_is_in_it_or_nearer_than_the_clearance_and_not
 	for (int point = 0; point < all.count; ++point)
 	{
 		const float *place = point_at(&all, point);
-		if (fabs(winding_number(ball, place)) < 0.5 && surface_distance(ball, place) >= (double)0.05F)
+		if (fabs(test_winding_at(ball, place)) < 0.5 && test_distance_at(ball, place) >= (double)0.05F)
 		{
 			wrong_count += left_count < left.count && memcmp(place, point_at(&left, left_count), 12) == 0 ? 0 : 1;
 			++left_count;

@@ -1,4 +1,5 @@
 // Tests of surface: distances, signs and winding numbers against sums over all triangles, in doubles.
+#include "brute.h"
 #include "shapes.h"
 #include "surface.h"
 
@@ -8,96 +9,6 @@ enum
 {
 	PLACE_COUNT = 10000
 };
-
-// ---- brute force: a distance written another way than the room's: the plane when over the triangle, else the sides
-
-static void subtract(const double a[3], const double b[3], double out[3])
-{
-	for (int k = 0; k < 3; ++k)
-	{
-		out[k] = a[k] - b[k];
-	}
-}
-
-static double dot(const double a[3], const double b[3])
-{
-	return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
-}
-
-static void cross(const double a[3], const double b[3], double out[3])
-{
-	out[0] = a[1] * b[2] - a[2] * b[1];
-	out[1] = a[2] * b[0] - a[0] * b[2];
-	out[2] = a[0] * b[1] - a[1] * b[0];
-}
-
-static void corners_of(const SandMesh *mesh, int triangle, double out[3][3])
-{
-	for (int corner = 0; corner < 3; ++corner)
-	{
-		for (int k = 0; k < 3; ++k)
-		{
-			out[corner][k] = mesh->vertices[3 * (size_t)mesh->triangles[3 * triangle + corner] + (size_t)k];
-		}
-	}
-}
-
-static double triangle_distance(double corners[3][3], const double p[3])
-{
-	double least = INFINITY, sides[3][3], normal[3], to[3];
-	for (int k = 0; k < 3; ++k)
-	{
-		subtract(corners[(k + 1) % 3], corners[k], sides[k]);
-	}
-	cross(sides[0], sides[1], normal);
-	bool is_over = dot(normal, normal) > 0;
-	for (int k = 0; k < 3; ++k)
-	{
-		double inward[3], square = dot(sides[k], sides[k]);
-		subtract(p, corners[k], to);
-		cross(normal, sides[k], inward);
-		is_over = is_over && dot(inward, to) >= 0;
-		double t = square > 0 ? fmin(fmax(dot(to, sides[k]) / square, 0), 1) : 0, d[3];
-		for (int axis = 0; axis < 3; ++axis)
-		{
-			d[axis] = to[axis] - t * sides[k][axis];
-		}
-		least = fmin(least, sqrt(dot(d, d)));
-	}
-	subtract(p, corners[0], to);
-	return is_over ? fabs(dot(normal, to)) / sqrt(dot(normal, normal)) : least;
-}
-
-static double brute_distance(const SandMesh *mesh, const double p[3])
-{
-	double least = INFINITY;
-	for (int i = 0; i < mesh->triangle_count; ++i)
-	{
-		double corners[3][3];
-		corners_of(mesh, i, corners);
-		least = fmin(least, triangle_distance(corners, p));
-	}
-	return least;
-}
-
-static double brute_winding(const SandMesh *mesh, const double p[3])
-{
-	double sum = 0;
-	for (int i = 0; i < mesh->triangle_count; ++i)
-	{
-		double corners[3][3], r[3][3], length[3], normal[3];
-		corners_of(mesh, i, corners);
-		for (int k = 0; k < 3; ++k)
-		{
-			subtract(corners[k], p, r[k]);
-			length[k] = sqrt(dot(r[k], r[k]));
-		}
-		cross(r[1], r[2], normal);
-		sum += 2 * atan2(dot(r[0], normal), length[0] * length[1] * length[2] + dot(r[0], r[1]) * length[2] +
-		                                        dot(r[1], r[2]) * length[0] + dot(r[2], r[0]) * length[1]);
-	}
-	return sum / (4 * TEST_PI);
-}
 
 static double extent_of(const SandMesh *mesh)
 {
@@ -142,17 +53,17 @@ static void check_distances(const char *name, const TestShape *shape)
 		double place[3], expected, gap[3];
 		SandNearest nearest;
 		place_near(mesh, i, place);
-		expected = brute_distance(mesh, place);
+		expected = test_distance(mesh, place);
 		double signed_distance = sand_surface_distance(surface, place);
 		worst = fmax(worst, fabs(fabs(signed_distance) - expected));
 		CHECK(sand_surface_nearest(surface, place, INFINITY, &nearest));
-		subtract(place, nearest.point, gap);
+		test_subtract(place, nearest.point, gap);
 		double corners[3][3];
-		corners_of(mesh, nearest.triangle, corners);
-		worst_point =
-		    fmax(worst_point, fmax(fabs(sqrt(dot(gap, gap)) - expected), triangle_distance(corners, nearest.point)));
+		test_corners(mesh, nearest.triangle, corners);
+		worst_point = fmax(worst_point, fmax(fabs(sqrt(test_dot(gap, gap)) - expected),
+		                                     test_triangle_distance(nearest.point, corners)));
 		// A place on the surface has no side.
-		bool is_inside = brute_winding(mesh, place) > 0.5;
+		bool is_inside = test_winding(mesh, place) > 0.5;
 		inside_count += is_inside;
 		sign_faults += expected > 1e-6 * extent && (signed_distance < 0) != is_inside;
 	}
@@ -196,7 +107,7 @@ static void winding_numbers_equal_the_sum_over_all_triangles(void)
 	{
 		double place[3];
 		place_near(mesh, i, place);
-		worst = fmax(worst, fabs(sand_surface_winding(surface, place) - brute_winding(mesh, place)));
+		worst = fmax(worst, fabs(sand_surface_winding(surface, place) - test_winding(mesh, place)));
 	}
 	printf("winding number within %.1e of the sum\n", worst);
 	CHECK(worst < 0.01);
@@ -308,14 +219,14 @@ static void reach_bounds_the_search_and_snap_agrees_with_nearest(void)
 		double place[3], moved[3], gap[3];
 		SandNearest nearest;
 		place_near(mesh, i, place);
-		double distance = brute_distance(mesh, place), reach = 0.05;
+		double distance = test_distance(mesh, place), reach = 0.05;
 		found_faults += sand_surface_nearest(surface, place, reach, &nearest) != (distance < reach);
 		memcpy(moved, place, sizeof(moved));
 		int triangle = -1;
 		bool is_found = sand_surface_snap(surface, moved, reach, &triangle);
-		subtract(moved, place, gap);
+		test_subtract(moved, place, gap);
 		snap_faults += fabs(distance - reach) > 1e-5 && is_found != (distance < reach);
-		snap_faults += is_found && fabs(sqrt(dot(gap, gap)) - distance) > 1e-5;
+		snap_faults += is_found && fabs(sqrt(test_dot(gap, gap)) - distance) > 1e-5;
 	}
 	CHECK_INT(found_faults, 0);
 	CHECK_INT(snap_faults, 0);
