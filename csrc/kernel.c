@@ -263,13 +263,16 @@ INLINE f4 difference_row(const SandSphere *a, const SandSphere *b)
 	return __builtin_shufflevector(difference, sum, 0, 1, 2, 7);
 }
 
-INLINE void difference_columns(const SandSphere *spheres, const SandPair pairs[8], f8 d[4])
+INLINE void difference_rows(const SandSphere *spheres, const SandPair pairs[8], f4 rows[8])
 {
-	f4 rows[8];
 	for (int k = 0; k < 8; ++k)
 	{
 		rows[k] = difference_row(&spheres[pairs[k].a], &spheres[pairs[k].b]);
 	}
+}
+
+INLINE void difference_columns(const f4 rows[8], f8 d[4])
+{
 	for (int k = 0; k < 4; ++k)
 	{
 		d[k] = join(rows[k], rows[k + 4]);
@@ -485,11 +488,12 @@ INLINE f4 row_of(const f8 v[4], int k)
 }
 
 // Geometry and motion of eight pairs; levers in fixed-point units.
-INLINE void eight_pairs(const SandWork *work, const SandLaw *law, const SandPair pairs[8], Contact *c, f8 levers[2])
+INLINE void eight_pairs(const SandWork *work, const SandLaw *law, const SandPair pairs[8], const f4 rows[8], Contact *c,
+                        f8 levers[2])
 {
 	f8 d[4], velocity[4], spin[4];
 	float unit = (float)work->unit;
-	difference_columns(work->spheres, pairs, d);
+	difference_columns(rows, d);
 	motion_columns(work->spheres, pairs, velocity, spin);
 	f8 square = d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
 	f8 distance = root(largest(square, splat(1e-30f)));
@@ -516,24 +520,33 @@ INLINE void eight_pairs(const SandWork *work, const SandLaw *law, const SandPair
 	levers[1] = radius_b * share;
 }
 
-// Eight touching pairs; the first `count` are real, the rest repeat the last and are not summed.
-INLINE void eight_contacts(const SandWork *work, const SandLaw *law, const SandChunk *chunk, bool is_outer,
-                           const int32_t *hits, int count)
+enum
 {
-	SandPair pairs[8];
+	BATCH = 128 // pairs per batch: hits stay in the first-level cache
+};
+
+// Pairs found to touch: their numbers, and the difference rows that were needed to find it.
+typedef struct Hits
+{
+	int32_t numbers[BATCH + 16];
+	SandPair pairs[BATCH + 16];
+	f4 rows[BATCH + 16];
+} Hits;
+
+// Eight touching pairs from `first` on; the first `count` are real, the others are not summed.
+INLINE void eight_contacts(const SandWork *work, const SandLaw *law, const SandChunk *chunk, bool is_outer,
+                           const Hits *found, int first, int count)
+{
+	const SandPair *pairs = found->pairs + first;
+	const int32_t *hits = found->numbers + first;
 	f8 levers[2], moment[3], torque_a[4] = {{0}}, torque_b[4] = {{0}};
 	Contact c = {.mass = {0}};
-	for (int k = 0; k < 8; ++k)
-	{
-		pairs[k] = chunk->pairs[hits[k < count ? k : count - 1]];
-	}
-	eight_pairs(work, law, pairs, &c, levers);
+	eight_pairs(work, law, pairs, found->rows + first, &c, levers);
 	if (law->shear == SAND_SHEAR_HISTORY)
 	{
 		for (int k = 0; k < 4; ++k)
 		{
-			c.stretch[k] = join(load_f4(chunk->history[hits[k < count ? k : count - 1]].stretch),
-			                    load_f4(chunk->history[hits[k + 4 < count ? k + 4 : count - 1]].stretch));
+			c.stretch[k] = join(load_f4(chunk->history[hits[k]].stretch), load_f4(chunk->history[hits[k + 4]].stretch));
 		}
 		transpose(c.stretch);
 	}
@@ -583,16 +596,17 @@ INLINE void eight_contacts(const SandWork *work, const SandLaw *law, const SandC
 // The pairs of [first, last) that touch, or are within reach of a bridge; their number. A pair out of touch loses its
 // tangential spring.
 INLINE int find_touching(const SandWork *work, const SandLaw *law, const SandChunk *chunk, int first, int last,
-                         int32_t *hits)
+                         Hits *hits, int hit_count)
 {
-	int hit_count = 0;
 	// The effective radius is at most a quarter of the sum of both.
 	float reach = 1.0f + (law->cohesion > 0 ? 0.25f * law->cohesion_range : 0.0f);
 	for (int i = first; i < last; i += 8)
 	{
 		f8 d[4];
+		f4 rows[8];
 		// Reading past the section's end stays inside the padded list; the tail mask drops what was read.
-		difference_columns(work->spheres, chunk->pairs + i, d);
+		difference_rows(work->spheres, chunk->pairs + i, rows);
+		difference_columns(rows, d);
 		f8 limit = law->cohesion > 0 ? d[3] * reach : d[3];
 		i8 touching = d[0] * d[0] + d[1] * d[1] + d[2] * d[2] < limit * limit;
 		int real = last - i < 8 ? (1 << (last - i)) - 1 : 255, bits = mask_bits(touching) & real;
@@ -607,40 +621,49 @@ INLINE int find_touching(const SandWork *work, const SandLaw *law, const SandChu
 #pragma GCC unroll 8
 		for (int k = 0; k < 8; ++k)
 		{
-			hits[hit_count] = i + k;
+			hits->pairs[hit_count] = chunk->pairs[i + k];
+			hits->rows[hit_count] = rows[k];
+			hits->numbers[hit_count] = i + k;
 			hit_count += bits >> k & 1;
 		}
 	}
 	return hit_count;
 }
 
-enum
-{
-	BATCH = 256 // pairs per batch: hits stay in the first-level cache
-};
-
 INLINE int64_t section_forces(const SandWork *work, const SandLaw *law, SandChunk *chunk, const SandSection *section)
 {
 	int first = section->first, last = section->first + section->count;
 	bool is_outer = section->is_outer != 0;
 	int64_t contact_count = 0;
-	int32_t hits[BATCH + 8];
+	Hits hits;
 	int kept = 0;
 	for (int i = first; i < last; i += BATCH)
 	{
 		int end = last < i + BATCH ? last : i + BATCH;
-		int count = kept + find_touching(work, law, chunk, i, end, hits + kept), done = 0;
+		int count = find_touching(work, law, chunk, i, end, &hits, kept), done = 0;
 		contact_count += count - kept;
 		for (; done + 8 <= count; done += 8)
 		{
-			eight_contacts(work, law, chunk, is_outer, hits + done, 8);
+			eight_contacts(work, law, chunk, is_outer, &hits, done, 8);
 		}
 		kept = count - done;
-		memmove(hits, hits + done, (size_t)kept * sizeof(hits[0]));
+		for (int k = 0; k < kept && done > 0; ++k)
+		{
+			hits.pairs[k] = hits.pairs[done + k];
+			hits.rows[k] = hits.rows[done + k];
+			hits.numbers[k] = hits.numbers[done + k];
+		}
 	}
 	if (kept > 0)
 	{
-		eight_contacts(work, law, chunk, is_outer, hits, kept);
+		// The rest of the eight repeat the last.
+		for (int k = kept; k < 8; ++k)
+		{
+			hits.pairs[k] = hits.pairs[kept - 1];
+			hits.rows[k] = hits.rows[kept - 1];
+			hits.numbers[k] = hits.numbers[kept - 1];
+		}
+		eight_contacts(work, law, chunk, is_outer, &hits, 0, kept);
 	}
 	return contact_count;
 }
@@ -878,7 +901,9 @@ static int64_t contacts(const SandWork *work, const SandChunk *chunk, SandContac
 				{
 					pairs[lane] = pair;
 				}
-				eight_pairs(work, law, pairs, &c, levers);
+				f4 rows[8];
+				difference_rows(work->spheres, pairs, rows);
+				eight_pairs(work, law, pairs, rows, &c, levers);
 				for (int axis = 0; axis < 3 && law->shear == SAND_SHEAR_HISTORY; ++axis)
 				{
 					c.stretch[axis] = splat(chunk->history[k].stretch[axis]);
