@@ -36,6 +36,9 @@
 #define STACK_LIMIT 64
 // Spacing in steps of float at the mesh's farthest coordinate, below which rounding would spoil the spacing.
 #define STEPS_PER_SPACING 16.0
+// m: beyond, squares of distances would leave the range of floats.
+#define SPACING_LEAST 1e-12
+#define SPACING_MOST 1e12
 // Pieces of surface that a call may have to visit, as a multiple of the point limit: some minutes of work.
 #define PIECE_LIMIT (16.0 * SAND_SAMPLER_POINT_LIMIT)
 
@@ -152,6 +155,12 @@ SandStatus sand_sampler_check_spacing(const SandMesh *mesh, double spacing, doub
 		                 "Mesh '%s' at spacing %g m needs about %.3g points, more than the limit of %d; use a larger "
 		                 "spacing or a smaller mesh",
 		                 sand_mesh_shown_name(mesh), spacing, point_estimate, SAND_SAMPLER_POINT_LIMIT);
+	}
+	if (spacing < SPACING_LEAST || spacing > SPACING_MOST)
+	{
+		return sand_fail(err, SAND_ERROR_ARGUMENT,
+		                 "Spacing is %g m, but only %g to %g m can be worked with; scale mesh '%s' and the spacing",
+		                 spacing, SPACING_LEAST, SPACING_MOST, sand_mesh_shown_name(mesh));
 	}
 	double step = sand_mesh_float_step(mesh);
 	if (spacing < STEPS_PER_SPACING * step)

@@ -17,9 +17,9 @@ void sand_points_free(SandPoints *points); // leaves it zeroed; NULL is fine
 /// More points than this are refused with the estimate, before anything is allocated.
 #define SAND_SAMPLER_POINT_LIMIT 100000000
 
-/// SAND_ERROR_ARGUMENT for a spacing that is no length above 0, that floats cannot hold at the mesh's coordinates, or
-/// that leads to more points than the limit or more pieces of surface than can be visited; point_estimate by the
-/// caller.
+/// SAND_ERROR_ARGUMENT for a spacing that is no length above 0, beyond 1e-12 to 1e12 m, that floats cannot hold at the
+/// mesh's coordinates, or that leads to more points than the limit or more pieces of surface than can be visited;
+/// point_estimate by the caller.
 SandStatus sand_sampler_check_spacing(const SandMesh *mesh, double spacing, double point_estimate, SandError *err);
 
 typedef struct SandCoverDesc

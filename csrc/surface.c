@@ -356,7 +356,7 @@ typedef struct Child
 {
 	double low[3], high[3];
 	double area, middle[3];      // first area times middle
-	double dipole[3], moment[6]; // as in Node
+	double dipole[3], moment[6]; // as in Dipoles
 } Child;
 
 static Child empty_child(void)
@@ -787,7 +787,7 @@ INLINE f4 box_squares(const Node *node, const f4 p[3])
 	return square;
 }
 
-INLINE f4 dot8(const f4 a[3], const f4 b[3])
+INLINE f4 dot_columns(const f4 a[3], const f4 b[3])
 {
 	return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
 }
@@ -813,12 +813,12 @@ INLINE f4 triangle_squares(const Leaf *leaf, const f4 p[3])
 	{
 		f4 across[3] = {side[e][1] * n[2] - side[e][2] * n[1], side[e][2] * n[0] - side[e][0] * n[2],
 		                side[e][0] * n[1] - side[e][1] * n[0]};
-		is_over &= dot8(across, w[e]) <= splat(0);
-		f4 t = least(most(dot8(side[e], w[e]) * load(leaf->inverse_square[e]), splat(0)), splat(1));
+		is_over &= dot_columns(across, w[e]) <= splat(0);
+		f4 t = least(most(dot_columns(side[e], w[e]) * load(leaf->inverse_square[e]), splat(0)), splat(1));
 		f4 d[3] = {w[e][0] - t * side[e][0], w[e][1] - t * side[e][1], w[e][2] - t * side[e][2]};
-		nearest = least(nearest, dot8(d, d));
+		nearest = least(nearest, dot_columns(d, d));
 	}
-	f4 height = dot8(n, w[0]);
+	f4 height = dot_columns(n, w[0]);
 	return choose(is_over, height * height * load(leaf->inverse_normal), nearest);
 }
 
@@ -959,7 +959,20 @@ typedef struct Found
 	Feature feature;
 } Found;
 
-// The nearest triangle by doubles, among those that floats put below limit. Of equals the one with the lower number.
+// Takes the triangle when it is nearer by doubles, or as near and of a lower number.
+static void try_triangle(const SandSurface *s, int triangle, Vec place, Found *found)
+{
+	Vec corner[3] = {corner_of(s, triangle, 0), corner_of(s, triangle, 1), corner_of(s, triangle, 2)}, point;
+	Feature feature = nearest_of_triangle(corner, place, &point);
+	Vec d = sub(place, point);
+	double square = dot(d, d);
+	if (square < found->square || (square == found->square && triangle < found->triangle))
+	{
+		*found = (Found){square, point, triangle, feature};
+	}
+}
+
+// The nearest triangle by doubles, among those that floats put below limit.
 static Found nearest_below(const SandSurface *s, Vec place, const f4 p[3], float limit)
 {
 	Found found = {.square = DBL_MAX, .triangle = -1};
@@ -977,18 +990,9 @@ static Found nearest_below(const SandSurface *s, Vec place, const f4 p[3], float
 		for (; bits != 0; bits &= bits - 1)
 		{
 			int at = WIDTH * w.index + __builtin_ctz((unsigned)bits);
-			if (at >= triangles_of(s))
+			if (at < triangles_of(s))
 			{
-				continue;
-			}
-			int triangle = s->order[at];
-			Vec corner[3] = {corner_of(s, triangle, 0), corner_of(s, triangle, 1), corner_of(s, triangle, 2)}, point;
-			Feature feature = nearest_of_triangle(corner, place, &point);
-			Vec d = sub(place, point);
-			double square = dot(d, d);
-			if (square < found.square || (square == found.square && triangle < found.triangle))
-			{
-				found = (Found){square, point, triangle, feature};
+				try_triangle(s, s->order[at], place, &found);
 			}
 		}
 	}
@@ -1064,6 +1068,18 @@ static Vec relative(const SandSurface *s, const double place[3])
 	return (Vec){place[0] - s->middle[0], place[1] - s->middle[1], place[2] - s->middle[2]};
 }
 
+// By doubles alone, where squares of floats would overflow: places or meshes of more than 1e18 m.
+static Found nearest_of_all(const SandSurface *s, Vec place)
+{
+	Found found = {.square = DBL_MAX, .triangle = -1};
+	for (int i = 0; i < triangles_of(s); ++i)
+	{
+		try_triangle(s, i, place, &found);
+	}
+	return found;
+}
+
+// False when nothing is nearer than reach, and for a place that is not a number.
 static bool find_nearest(const SandSurface *s, Vec place, double reach, Found *found_out)
 {
 	const f4 p[3] = {splat((float)place.x), splat((float)place.y), splat((float)place.z)};
@@ -1071,7 +1087,8 @@ static bool find_nearest(const SandSurface *s, Vec place, double reach, Found *f
 	limit = widened(s, place, limit);
 	int at;
 	float square = least_square(s, p, limit, &at);
-	Found found = nearest_below(s, place, p, widened(s, place, square));
+	Found found =
+	    at >= 0 || !isinf(reach) ? nearest_below(s, place, p, widened(s, place, square)) : nearest_of_all(s, place);
 	if (found.triangle < 0 || !(sqrt(found.square) < reach || isinf(reach)))
 	{
 		return false;
@@ -1194,9 +1211,24 @@ double sand_surface_winding(const SandSurface *s, const double place[3])
 
 // ------------------------------------------------------------------------------------------------- inside
 
-// By the normal where it can tell; a place on the mesh is not inside.
+static bool is_beyond_bounds(const SandSurface *s, const double place[3])
+{
+	bool is_within = true;
+	for (int axis = 0; axis < 3; ++axis)
+	{
+		is_within = is_within && place[axis] >= (double)s->mesh->bounds_min[axis] &&
+		            place[axis] <= (double)s->mesh->bounds_max[axis];
+	}
+	return !is_within;
+}
+
+// By the normal where it can tell; a place on the mesh is not inside, nor one beyond its bounds, however far.
 static bool is_inside_at(const SandSurface *s, const double place[3], const Found *found)
 {
+	if (is_beyond_bounds(s, place))
+	{
+		return false;
+	}
 	if (s->is_clean)
 	{
 		double side = s->turn * dot(sub(relative(s, place), found->point), feature_normal(s, found));
@@ -1210,20 +1242,19 @@ static bool is_inside_at(const SandSurface *s, const double place[3], const Foun
 
 bool sand_surface_is_inside(const SandSurface *s, const double place[3])
 {
-	if (!s->is_clean)
-	{
-		return sand_surface_winding(s, place) > 0.5;
-	}
-	Found found;
-	return find_nearest(s, relative(s, place), INFINITY, &found) && is_inside_at(s, place, &found);
+	Found found = {0};
+	bool is_asked = s->is_clean && !is_beyond_bounds(s, place);
+	return (!is_asked || find_nearest(s, relative(s, place), (double)INFINITY, &found)) &&
+	       is_inside_at(s, place, &found);
 }
 
 double sand_surface_distance(const SandSurface *s, const double place[3])
 {
 	Found found;
-	bool is_found = find_nearest(s, relative(s, place), INFINITY, &found);
-	assert(is_found);
-	(void)is_found;
+	if (!find_nearest(s, relative(s, place), (double)INFINITY, &found))
+	{
+		return (double)NAN;
+	}
 	double distance = sqrt(found.square);
 	return is_inside_at(s, place, &found) ? -distance : distance;
 }

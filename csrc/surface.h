@@ -46,7 +46,8 @@ double sand_surface_winding(const SandSurface *surface, const double place[3]);
 /// Inside, by pseudo-normal or by winding number, as sand_surface_is_clean says.
 bool sand_surface_is_inside(const SandSurface *surface, const double place[3]);
 
-/// Signed distance, m, negative inside. Every place has one.
+/// Signed distance, m, negative inside; NaN for a place that is not a number. Nothing beyond the mesh's bounds is
+/// inside.
 double sand_surface_distance(const SandSurface *surface, const double place[3]);
 
 /// True when pseudo-normals decide the sign: the mesh is closed, and neither overlaps itself nor holds shells that

@@ -224,6 +224,7 @@ static void what_cannot_be_is_refused_in_one_sentence(void)
 	    {{.spacing = 0}, SAND_ERROR_ARGUMENT, "0 m"},
 	    {{.spacing = -1}, SAND_ERROR_ARGUMENT, "-1 m"},
 	    {{.spacing = NAN}, SAND_ERROR_ARGUMENT, "nan m"},
+	    {{.spacing = 1e13f}, SAND_ERROR_ARGUMENT, "only 1e-12 to 1e+12 m"},
 	    {{.spacing = 5}, SAND_ERROR_ARGUMENT, "only 1.73205 m across"},
 	    {{.spacing = 1e-5f}, SAND_ERROR_ARGUMENT, "points, more than the limit"},
 	    {{.spacing = 0.1f, .offset = INFINITY}, SAND_ERROR_ARGUMENT, "Offset is inf m"},

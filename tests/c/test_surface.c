@@ -131,6 +131,36 @@ static void a_mesh_far_from_the_origin_keeps_its_distances(void)
 	test_shape_free(&shape);
 }
 
+// Beyond the range of squares of floats, and where rounding takes all difference between the faces.
+static void places_and_meshes_of_any_size_have_distances(void)
+{
+	const double sizes[] = {1e-30, 1e-22, 1e-10, 1, 1e10, 1e18, 1e20, 1e30, 1e37};
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); ++i)
+	{
+		float side = (float)sizes[i];
+		TestShape shape = {0};
+		test_shape_box(&shape, (const float[3]){0, 0, 0}, (const float[3]){side, side, side}, false);
+		SandMesh *mesh = test_shape_mesh(&shape, "cube");
+		SandSurface *surface = surface_of(mesh, NULL);
+		double size = (double)side;
+		const double in[3] = {0.5 * size, 0.5 * size, 0.25 * size}, out[3] = {2 * size, 0.5 * size, 0.5 * size};
+		CHECK_NEAR(sand_surface_distance(surface, in) / size, -0.25, 1e-6);
+		CHECK_NEAR(sand_surface_distance(surface, out) / size, 1, 1e-6);
+		CHECK(sand_surface_is_inside(surface, in) && !sand_surface_is_inside(surface, out));
+		for (double far = 1e3; far < 1e36; far *= 1e3)
+		{
+			const double places[2][3] = {{far * size, 0, 0}, {-far * size, far * size, far * size}};
+			CHECK_NEAR(sand_surface_distance(surface, places[0]) / (far * size), 1, 2e-3);
+			CHECK_NEAR(sand_surface_distance(surface, places[1]) / (far * size), sqrt(3), 2e-3);
+		}
+		CHECK(isnan(sand_surface_distance(surface, (const double[3]){0, (double)NAN, 0})));
+		CHECK(!sand_surface_is_inside(surface, (const double[3]){0, (double)NAN, 0}));
+		sand_surface_destroy(surface);
+		sand_mesh_destroy(mesh);
+		test_shape_free(&shape);
+	}
+}
+
 static void a_mesh_turned_inside_out_has_its_inside_inside(void)
 {
 	TestShape shape = {0};
@@ -321,6 +351,7 @@ void test_surface(void)
 	RUN(distances_and_signs_equal_brute_force);
 	RUN(winding_numbers_equal_the_sum_over_all_triangles);
 	RUN(a_mesh_far_from_the_origin_keeps_its_distances);
+	RUN(places_and_meshes_of_any_size_have_distances);
 	RUN(a_mesh_turned_inside_out_has_its_inside_inside);
 	RUN(imperfect_meshes_are_told_by_winding_number_and_say_so);
 	RUN(a_cavity_is_outside);

@@ -135,6 +135,26 @@ def test_coordinates_of_a_million():
         barchan.sample(barchan.Mesh(near, CUBE_TRIANGLES, name="Far"), 0.05)
 
 
+@pytest.mark.parametrize("size", [1e-30, 1e-22, 1e-10, 1e10, 1e18, 1e20, 1e30])
+def test_meshes_of_absurd_size(size):
+    """Squares of such lengths leave the range of floats: refused, or as good as any other."""
+    corners, triangles = cube_arrays(size)
+    mesh = barchan.Mesh(corners, triangles, name="Absurd")
+    places = np.array([[0.5, 0.5, 0.25], [2.0, 0.5, 0.5]], np.float32) * np.float32(size)
+    assert barchan.distance(mesh, places) / size == pytest.approx([-0.25, 1.0], rel=1e-6)
+    if 1e-12 < 0.06 * size < 1e12:
+        check_body(barchan.sample(mesh, 0.05 * size))
+    else:
+        with pytest.raises(ValueError, match="only 1e-12 to 1e.12 m.*Absurd"):
+            barchan.sample(mesh, 0.05 * size)
+    try:
+        solid = barchan.pack(mesh, 0.05 * size, kind="relaxed", calibrate=True)
+    except ValueError as error:
+        assert "Absurd" in str(error)
+    else:
+        assert solid["fit"]["volume_error"] < 0.01
+
+
 def test_a_radius_larger_than_the_mesh():
     mesh = barchan.Mesh(*cube_arrays(), name="Small")
     with pytest.raises(ValueError, match="Small.*only 1.73205 m across"):
