@@ -773,18 +773,13 @@ SandStatus sand_clump_fit(const SandSurface *surface, const SandClumpDesc *desc,
 		return sand_fail(err, SAND_ERROR_ARGUMENT, "A clump of %d spheres was asked for, expected 2 to %d, or 0 for %d",
 		                 count, SAND_CLUMP_LIMIT, COUNT_DEFAULT);
 	}
-	SandPool *own = NULL;
-	SandStatus status = pool == NULL ? sand_pool_create(1, &own, err) : SAND_OK;
-	Fitter *f = status == SAND_OK ? sand_alloc(1, sizeof(*f)) : NULL;
-	if (status == SAND_OK && f == NULL)
-	{
-		status = sand_fail_memory(err, sizeof(*f), "a clump");
-	}
+	Fitter *f = sand_alloc(1, sizeof(*f));
+	SandStatus status = f == NULL ? sand_fail_memory(err, sizeof(*f), "a clump") : SAND_OK;
 	if (status == SAND_OK)
 	{
 		f->surface = surface;
 		f->desc = desc;
-		f->pool = pool != NULL ? pool : own;
+		f->pool = pool;
 		status = run(f, count, clump_out, err);
 		sand_free(f->grid.is_solid);
 		sand_free(f->grid.cover_counts);
@@ -793,7 +788,6 @@ SandStatus sand_clump_fit(const SandSurface *surface, const SandClumpDesc *desc,
 		sand_free(f->places);
 	}
 	sand_free(f);
-	sand_pool_destroy(own);
 	if (status != SAND_OK)
 	{
 		*clump_out = (SandClump){0};

@@ -605,14 +605,9 @@ SandStatus sand_field_create(const SandSurface *surface, const SandFieldDesc *de
 	{
 		return status;
 	}
-	SandPool *own = NULL;
 	SandSorter *sorter = NULL;
 	SandField *field = sand_alloc(1, sizeof(SandField));
 	status = field == NULL ? sand_fail_memory(err, sizeof(SandField), "a distance field") : SAND_OK;
-	if (status == SAND_OK && pool == NULL)
-	{
-		status = sand_pool_create(1, &own, err);
-	}
 	Build build = {.field = field,
 	               .surface = surface,
 	               .mesh = sand_surface_mesh(surface),
@@ -625,11 +620,10 @@ SandStatus sand_field_create(const SandSurface *surface, const SandFieldDesc *de
 		field->info.band = desc->band > 0 ? desc->band : BAND_DEFAULT * desc->voxel;
 		// A node just at the band is in it.
 		build.band = (1 + 1e-6) * (double)field->info.band * build.inverse_voxel;
-		status = build_field(&build, pool != NULL ? pool : own, &sorter, err);
+		status = build_field(&build, pool, &sorter, err);
 	}
 	sand_free(build.starts);
 	sand_sorter_destroy(sorter);
-	sand_pool_destroy(own);
 	if (status != SAND_OK)
 	{
 		sand_field_destroy(field);

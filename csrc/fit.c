@@ -1246,15 +1246,10 @@ static SandStatus check_desc(const SandFitDesc *desc, SandError *err)
 }
 
 // Checks, sees to a pool, and builds the tree. own_out and tree are the caller's to free, also on failure.
-static SandStatus prepare(const SandFitDesc *desc, SandPool **pool, SandPool **own_out, Tree *tree, SandError *err)
+static SandStatus prepare(const SandFitDesc *desc, SandPool *pool, Tree *tree, SandError *err)
 {
 	SandStatus status = check_desc(desc, err);
-	if (status == SAND_OK && *pool == NULL)
-	{
-		status = sand_pool_create(1, own_out, err);
-		*pool = *own_out;
-	}
-	return status == SAND_OK ? tree_build(desc, *pool, tree, err) : status;
+	return status == SAND_OK ? tree_build(desc, pool, tree, err) : status;
 }
 
 static SandStatus measure_all(const SandSurface *surface, const SandFitDesc *desc, const Tree *tree, SandPool *pool,
@@ -1280,14 +1275,12 @@ SandStatus sand_fit_measure(const SandSurface *surface, const SandFitDesc *desc,
 	*fit_out = (SandFit){0};
 	Tree tree = {0};
 	SandFit fit = {0};
-	SandPool *own = NULL;
-	SandStatus status = prepare(desc, &pool, &own, &tree, err);
+	SandStatus status = prepare(desc, pool, &tree, err);
 	if (status == SAND_OK)
 	{
 		status = measure_all(surface, desc, &tree, pool, &fit, err);
 	}
 	tree_free(&tree);
-	sand_pool_destroy(own);
 	if (status == SAND_OK)
 	{
 		*fit_out = fit;
@@ -1325,8 +1318,7 @@ SandStatus sand_fit_gaps(const SandFitDesc *desc, const float *places, int place
                          uint8_t *gaps_out, SandError *err)
 {
 	Tree tree = {0};
-	SandPool *own = NULL;
-	SandStatus status = prepare(desc, &pool, &own, &tree, err);
+	SandStatus status = prepare(desc, pool, &tree, err);
 	if (status == SAND_OK)
 	{
 		GapContext context = {&tree, desc->cancel, places, place_count, sand_block_count(place_count, 256),
@@ -1335,7 +1327,6 @@ SandStatus sand_fit_gaps(const SandFitDesc *desc, const float *places, int place
 		status = is_cancelled(desc->cancel) ? fail_cancelled(err) : SAND_OK;
 	}
 	tree_free(&tree);
-	sand_pool_destroy(own);
 	return status;
 }
 
@@ -1389,14 +1380,12 @@ SandStatus sand_fit_radius_factor(const SandFitDesc *desc, double volume, SandPo
 		                 volume);
 	}
 	Tree tree = {0};
-	SandPool *own = NULL;
-	SandStatus status = prepare(desc, &pool, &own, &tree, err);
+	SandStatus status = prepare(desc, pool, &tree, err);
 	if (status == SAND_OK)
 	{
 		status = find_factor(&tree, desc->cancel, volume, pool, factor_out, err);
 	}
 	tree_free(&tree);
-	sand_pool_destroy(own);
 	if (status != SAND_OK)
 	{
 		*factor_out = 1;

@@ -1496,21 +1496,11 @@ SandStatus sand_packing_fill(const SandSurface *surface, const SandPackingDesc *
 	{
 		return status;
 	}
-	SandPool *own_pool = NULL;
-	if (pool == NULL)
-	{
-		status = sand_pool_create(1, &own_pool, err);
-		packing.pool = own_pool;
-	}
-	if (status == SAND_OK)
-	{
-		status = desc->kind == SAND_PACKING_RELAXED ? fill_relaxed(&packing, points_out)
-		                                            : fill_lattice(&packing, points_out);
-	}
+	status =
+	    desc->kind == SAND_PACKING_RELAXED ? fill_relaxed(&packing, points_out) : fill_lattice(&packing, points_out);
 	if (status == SAND_OK && points_out->count == 0)
 	{
 		status = fill_one(&packing, points_out);
 	}
-	sand_pool_destroy(own_pool);
 	return status;
 }

@@ -189,7 +189,7 @@ int sand_block_count(int count, int smallest)
 
 void sand_pool_run(SandPool *pool, SandTask *task, void *context, int task_count)
 {
-	if (pool->started_count == 0 || task_count == 1)
+	if (pool == NULL || pool->started_count == 0 || task_count == 1)
 	{
 		for (int i = 0; i < task_count; ++i)
 		{

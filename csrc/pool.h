@@ -33,7 +33,8 @@ static inline int sand_part_start(int count, int part, int part_count)
 
 #define SAND_BLOCK_LIMIT 64
 
-/// Runs task for 0 .. task_count-1 and returns when all are done. One caller at a time per pool.
+/// Runs task for 0 .. task_count-1 and returns when all are done, on this thread alone when pool is NULL. One caller at
+/// a time per pool.
 void sand_pool_run(SandPool *pool, SandTask *task, void *context, int task_count);
 
 #endif

@@ -16,7 +16,6 @@
 typedef struct Work
 {
 	const SandMesh *mesh;
-	SandPool *alone; // of this thread only: what the sorter runs on
 	SandSorter *sorter;
 	float *vertices;     // those that stay
 	int32_t *vertex_of;  // per vertex of the mesh: its number among them
@@ -48,7 +47,7 @@ static const uint64_t *sort_items(const Work *work, int count, Word *word_of, in
 			uint32_t item = (uint32_t)records[i];
 			records[i] = (uint64_t)word_of(work, item, word) << 32 | item;
 		}
-		(void)sand_sort(work->sorter, count, key_bits, work->alone);
+		(void)sand_sort(work->sorter, count, key_bits, NULL);
 		records = sand_sorter_records(work->sorter);
 	}
 	return records;
@@ -113,12 +112,8 @@ static SandStatus reserve(Work *work, SandError *err)
 	const SandMesh *mesh = work->mesh;
 	size_t vertex_count = (size_t)mesh->vertex_count, triangle_count = (size_t)mesh->triangle_count;
 	int side_count = 3 * mesh->triangle_count;
-	SandStatus status = sand_pool_create(1, &work->alone, err);
-	if (status == SAND_OK)
-	{
-		int limit = side_count > mesh->vertex_count ? side_count : mesh->vertex_count;
-		status = sand_sorter_create(limit, &work->sorter, err);
-	}
+	int limit = side_count > mesh->vertex_count ? side_count : mesh->vertex_count;
+	SandStatus status = sand_sorter_create(limit, &work->sorter, err);
 	if (status != SAND_OK)
 	{
 		return status;
@@ -149,7 +144,6 @@ static void release(Work *work)
 	sand_free(work->vertex_of);
 	sand_free(work->vertices);
 	sand_sorter_destroy(work->sorter);
-	sand_pool_destroy(work->alone);
 }
 
 // The first vertex of each place stays.

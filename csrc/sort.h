@@ -16,6 +16,7 @@ void sand_sorter_destroy(SandSorter *sorter); // NULL is fine
 uint64_t *sand_sorter_records(SandSorter *sorter);
 
 /// Sorts the first `count` records by the lower key_bits bits of their keys; the others must be zero. Returns them.
+/// pool NULL = on this thread.
 const uint64_t *sand_sort(SandSorter *sorter, int count, int key_bits, SandPool *pool);
 
 /// Key of a cell on the Morton curve, on which neighbours are mostly near each other: ten bits an axis, more is cut

@@ -850,23 +850,17 @@ SandStatus sand_spread_points(const SandSurface *surface, const SandSpreadDesc *
 	double spacing = desc->spacing, estimate = DENSITY * mesh->area / (spacing * spacing);
 	*points_out = (SandPoints){0};
 	SandStatus status = check_desc(mesh, desc, estimate, err);
-	SandPool *own = NULL;
-	if (status == SAND_OK && pool == NULL)
-	{
-		status = sand_pool_create(1, &own, err);
-	}
 	if (status != SAND_OK)
 	{
 		return status;
 	}
 	Spread s = {.surface = surface,
-	            .pool = pool != NULL ? pool : own,
+	            .pool = pool,
 	            .cancel = desc->cancel,
 	            .spacing = spacing,
 	            .offset = (double)desc->offset,
 	            .seed = desc->seed};
 	status = spread_points(&s, mesh, estimate, points_out, err);
 	free_all(&s);
-	sand_pool_destroy(own);
 	return status;
 }

@@ -722,19 +722,13 @@ static SandStatus build_surface(SandSurface *s, SandPool *pool, SandError *err)
 SandStatus sand_surface_create(const SandMesh *mesh, SandPool *pool, SandSurface **surface_out, SandError *err)
 {
 	*surface_out = NULL;
-	SandPool *own = NULL;
 	SandSurface *s = sand_alloc(1, sizeof(SandSurface));
 	SandStatus status = s == NULL ? sand_fail_memory(err, sizeof(SandSurface), "a surface") : SAND_OK;
-	if (status == SAND_OK && pool == NULL)
-	{
-		status = sand_pool_create(1, &own, err);
-	}
 	if (status == SAND_OK)
 	{
 		s->mesh = mesh;
-		status = build_surface(s, pool != NULL ? pool : own, err);
+		status = build_surface(s, pool, err);
 	}
-	sand_pool_destroy(own);
 	if (status != SAND_OK)
 	{
 		sand_surface_destroy(s);

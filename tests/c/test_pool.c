@@ -40,6 +40,18 @@ static void every_task_runs_once_for_every_thread_count(void)
 	}
 }
 
+static void without_a_pool_tasks_run_here(void)
+{
+	static Tally tally;
+	sand_pool_run(NULL, count_task, &tally, 1000);
+	int wrong = 0;
+	for (int i = 0; i < 1000; ++i)
+	{
+		wrong += tally.runs[i] != 1;
+	}
+	CHECK_INT(wrong, 0);
+}
+
 static void bad_thread_counts_and_memory(void)
 {
 	SandError err = {0};
@@ -57,5 +69,6 @@ static void bad_thread_counts_and_memory(void)
 void test_pool(void)
 {
 	RUN(every_task_runs_once_for_every_thread_count);
+	RUN(without_a_pool_tasks_run_here);
 	RUN(bad_thread_counts_and_memory);
 }
