@@ -31,6 +31,7 @@
 #define FAR 2.5f            // a child this many times its reach away is far
 #define PROBE_COUNT 1024    // places that tell whether the mesh overlaps itself
 #define PROBE_LIMIT 0.25    // winding number just outside a face of a clean mesh: 0, but for the error of the sum
+#define FLOAT_LIMIT 1e18    // m: squares of coordinates below fit into floats
 #define ROUNDING 4e-7       // of a coordinate: what rounding to float may add to a distance
 #define BOUND_MARGIN 1e-6f  // of the mesh's size: what boxes are grown by, more than rounding takes
 #define TASK_TRIANGLES 4096 // at least, per task
@@ -1062,7 +1063,14 @@ static Vec relative(const SandSurface *s, const double place[3])
 	return (Vec){place[0] - s->middle[0], place[1] - s->middle[1], place[2] - s->middle[2]};
 }
 
-// By doubles alone, where squares of floats would overflow: places or meshes of more than 1e18 m.
+// Squares of floats neither overflow nor reach the absent children of nodes; never so for a place that is no number.
+static bool fits_floats(const SandSurface *s, Vec place)
+{
+	return s->extent < FLOAT_LIMIT && fabs(place.x) < FLOAT_LIMIT && fabs(place.y) < FLOAT_LIMIT &&
+	       fabs(place.z) < FLOAT_LIMIT;
+}
+
+// By doubles alone, where floats do not do.
 static Found nearest_of_all(const SandSurface *s, Vec place)
 {
 	Found found = {.square = DBL_MAX, .triangle = -1};
@@ -1073,16 +1081,28 @@ static Found nearest_of_all(const SandSurface *s, Vec place)
 	return found;
 }
 
+// Of the square of a distance, for places within reach. Finite: nothing of the tree is farther than sqrt(12)
+// FLOAT_LIMIT.
+static float limit_of(const SandSurface *s, Vec place, double reach)
+{
+	return widened(s, place, (float)fmin(reach * reach, 16.0 * FLOAT_LIMIT * FLOAT_LIMIT));
+}
+
 // False when nothing is nearer than reach, and for a place that is not a number.
 static bool find_nearest(const SandSurface *s, Vec place, double reach, Found *found_out)
 {
-	const f4 p[3] = {splat((float)place.x), splat((float)place.y), splat((float)place.z)};
-	float limit = reach * reach < 0.5 * (double)FLT_MAX ? (float)(reach * reach) : 0.5f * FLT_MAX;
-	limit = widened(s, place, limit);
-	int at;
-	float square = least_square(s, p, limit, &at);
-	Found found =
-	    at >= 0 || !isinf(reach) ? nearest_below(s, place, p, widened(s, place, square)) : nearest_of_all(s, place);
+	Found found;
+	if (fits_floats(s, place))
+	{
+		const f4 p[3] = {splat((float)place.x), splat((float)place.y), splat((float)place.z)};
+		int at;
+		float square = least_square(s, p, limit_of(s, place, reach), &at);
+		found = nearest_below(s, place, p, widened(s, place, square));
+	}
+	else
+	{
+		found = nearest_of_all(s, place);
+	}
 	if (found.triangle < 0 || !(sqrt(found.square) < reach || isinf(reach)))
 	{
 		return false;
@@ -1114,8 +1134,11 @@ bool sand_surface_snap(const SandSurface *s, double place[3], double reach, int 
 {
 	Vec from = relative(s, place), to;
 	const f4 p[3] = {splat((float)from.x), splat((float)from.y), splat((float)from.z)};
-	int at;
-	(void)least_square(s, p, widened(s, from, (float)(reach * reach)), &at);
+	int at = -1;
+	if (fits_floats(s, from))
+	{
+		(void)least_square(s, p, limit_of(s, from, reach), &at);
+	}
 	if (at < 0)
 	{
 		return false;
@@ -1171,8 +1194,19 @@ double sand_surface_winding(const SandSurface *s, const double place[3])
 	Vec at = relative(s, place);
 	const f4 p[3] = {splat((float)at.x), splat((float)at.y), splat((float)at.z)};
 	Search search;
-	start_search(s, &search);
+	search.count = 0;
 	double total = 0;
+	if (fits_floats(s, at))
+	{
+		start_search(s, &search);
+	}
+	else
+	{
+		for (int i = 0; i < triangles_of(s); ++i)
+		{
+			total += triangle_winding(s, i, at);
+		}
+	}
 	while (search.count > 0)
 	{
 		Waiting w = search.stack[--search.count];

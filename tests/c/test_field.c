@@ -591,7 +591,7 @@ static void every_failing_allocation_is_reported(void)
 		CHECK(field == NULL);
 		CHECK_INT(sand_alloc_bytes(), before);
 	}
-	CHECK_INT(failure_count, 9); // the field, a pool, four of the sorter, four of the bricks
+	CHECK_INT(failure_count, 9); // the field, four of the sorter, four of the bricks
 	CHECK_INT(sand_alloc_bytes(), before);
 	free_thing(&thing);
 }

@@ -364,7 +364,7 @@ static void every_failed_allocation_is_reported_and_leaks_nothing(void)
 		CHECK(mended == NULL && found.welded_count == 0 && found.sentence[0] == '\0');
 		CHECK_INT(sand_alloc_bytes(), before);
 	}
-	CHECK_INT(failure_count, 17); // pool, four of the sorter, seven arrays, six of the new mesh
+	CHECK_INT(failure_count, 17); // four of the sorter, seven arrays, six of the new mesh
 	CHECK_INT(sand_alloc_bytes(), before);
 	sand_mesh_destroy(mesh);
 	test_shape_free(&shape);

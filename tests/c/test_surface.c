@@ -154,7 +154,10 @@ static void places_and_meshes_of_any_size_have_distances(void)
 			CHECK_NEAR(sand_surface_distance(surface, places[1]) / (far * size), sqrt(3), 2e-3);
 		}
 		CHECK(isnan(sand_surface_distance(surface, (const double[3]){0, (double)NAN, 0})));
+		CHECK(isnan(sand_surface_distance(surface, (const double[3]){(double)NAN, (double)NAN, (double)NAN})));
 		CHECK(!sand_surface_is_inside(surface, (const double[3]){0, (double)NAN, 0}));
+		CHECK_NEAR(sand_surface_winding(surface, (const double[3]){1e30 * size, 1e30 * size, 1e30 * size}), 0, 1e-6);
+		CHECK_NEAR(sand_surface_winding(surface, (const double[3]){-1e30, -1e30, -1e30}), 0, 1e-6);
 		sand_surface_destroy(surface);
 		sand_mesh_destroy(mesh);
 		test_shape_free(&shape);
