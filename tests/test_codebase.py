@@ -41,6 +41,7 @@ CORE = {
     "fit": {"base", "mesh", "pool", "sort", "surface"},
     "solid": {"base", "fit", "mesh", "packing", "pool", "sampler", "spread", "surface"},
     "clump": {"base", "field", "fit", "mesh", "pool", "surface"},
+    "track": {"base"},
     "law": {"base"},
     "obstacle": {"base"},
     "scene": {"base", "law", "obstacle"},
