@@ -203,6 +203,7 @@ typedef struct SceneArguments
 	PyObject *density, *restitution, *friction, *materials, *material_pairs;
 	PyObject *orientations, *velocities, *spins, *scales, *grain_shapes, *grain_materials;
 	PyObject *wall_positions, *wall_radius, *wall_material, *planes, *obstacles;
+	PyObject *emitters, *outflows;
 	PyObject *drag, *wind, *regions;
 	PyObject *sleep_speed, *sleep_seconds, *wake_speed, *seed;
 } SceneArguments;
@@ -349,11 +350,22 @@ static int read_shapes(PyObject *held, PyObject *object, SandSceneDesc *desc)
 typedef enum KeyKind
 {
 	KEY_FLOAT,
+	KEY_DOUBLE,
 	KEY_VECTOR, // three floats
+	KEY_PLACES, // Places
 	KEY_INT,    // int32_t
 	KEY_BOOL,   // int32_t
 	KEY_CHOICE, // an enum, as the place in choices
 } KeyKind;
+
+/// What KEY_PLACES writes: (N, 3) float32 in an array that is held for the call.
+typedef struct Places
+{
+	const float *positions;
+	int64_t count;
+} Places;
+_Static_assert(offsetof(SandEmitter, position_count) - offsetof(SandEmitter, positions) == offsetof(Places, count),
+               "the places of an emitter lie as written");
 
 typedef struct Key
 {
@@ -451,6 +463,28 @@ CHECK_KEYS(region_keys);
 static const SandForceRegion plain_region = {.acceleration = {0, 0, 0}};
 static const Record region_record = RECORD("regions", region_keys, plain_region);
 
+static const Key emitter_keys[] = {
+    {"positions", KEY_PLACES, offsetof(SandEmitter, positions), true, NULL},
+    {"velocity", KEY_VECTOR, offsetof(SandEmitter, velocity), false, NULL},
+    {"rate", KEY_DOUBLE, offsetof(SandEmitter, rate), true, NULL},
+    {"begin", KEY_DOUBLE, offsetof(SandEmitter, begin), false, NULL},
+    {"end", KEY_DOUBLE, offsetof(SandEmitter, end), true, NULL},
+    {"shape", KEY_INT, offsetof(SandEmitter, shape), false, NULL},
+    {"material", KEY_INT, offsetof(SandEmitter, material), false, NULL},
+    {"scale", KEY_FLOAT, offsetof(SandEmitter, scale), false, NULL},
+};
+CHECK_KEYS(emitter_keys);
+static const SandEmitter plain_emitter = {.begin = 0};
+static const Record emitter_record = RECORD("emitters", emitter_keys, plain_emitter);
+
+static const Key outflow_keys[] = {
+    {"min", KEY_VECTOR, offsetof(SandOutflow, min), true, NULL},
+    {"max", KEY_VECTOR, offsetof(SandOutflow, max), true, NULL},
+};
+CHECK_KEYS(outflow_keys);
+static const SandOutflow plain_outflow = {.min = {0, 0, 0}};
+static const Record outflow_record = RECORD("outflows", outflow_keys, plain_outflow);
+
 /// Three numbers, in metres or what the argument is in. None is no vector here: the caller asks is_given().
 static int read_vector(PyObject *object, const char *name, float vector_out[3])
 {
@@ -464,13 +498,27 @@ static int read_vector(PyObject *object, const char *name, float vector_out[3])
 	return 0;
 }
 
-/// One value of a dict into its place in the struct. where names the dict: "materials[1]".
-static int read_key(const Key *key, PyObject *value, const char *where, char *record)
+/// (N, 3) float32. None is no array here.
+static int read_places(PyObject *held, PyObject *object, const char *name, Places *places_out)
+{
+	PyArrayObject *array = sand_py_floats(object, name, -1, 3);
+	if (hold(held, array) != 0)
+	{
+		return -1;
+	}
+	*places_out = (Places){PyArray_DATA(array), PyArray_DIM(array, 0)};
+	return 0;
+}
+
+/// One value of a dict into its place in the struct. where names the dict: "materials[1]". Arrays live in held.
+static int read_key(PyObject *held, const Key *key, PyObject *value, const char *where, char *record)
 {
 	char name[96];
 	snprintf(name, sizeof name, "%s %s", where, key->name);
 	char *place = record + key->offset;
 	float number = 0, vector[3] = {0};
+	double wide = 0;
+	Places places = {0};
 	int32_t whole = 0;
 	bool is_true = false;
 	int choice = 0, result = 0;
@@ -483,6 +531,14 @@ static int read_key(const Key *key, PyObject *value, const char *where, char *re
 	case KEY_VECTOR:
 		result = read_vector(value, name, vector);
 		memcpy(place, vector, sizeof vector);
+		return result;
+	case KEY_DOUBLE:
+		result = sand_py_double(value, name, &wide);
+		memcpy(place, &wide, sizeof wide);
+		return result;
+	case KEY_PLACES:
+		result = read_places(held, value, name, &places);
+		memcpy(place, &places, sizeof places);
 		return result;
 	case KEY_INT:
 		result = sand_py_int32(value, name, &whole);
@@ -515,7 +571,7 @@ static void raise_unknown_key(const Record *record, PyObject *key, const char *w
 }
 
 /// One dict -> one struct, which holds the plain values already.
-static int read_record(const Record *record, PyObject *object, Py_ssize_t index, char *struct_out)
+static int read_record(PyObject *held, const Record *record, PyObject *object, Py_ssize_t index, char *struct_out)
 {
 	char where[64];
 	snprintf(where, sizeof where, "%s[%lld]", record->argument, (long long)index);
@@ -549,7 +605,7 @@ static int read_record(const Record *record, PyObject *object, Py_ssize_t index,
 			break;
 		}
 		is_seen[k] = true;
-		result = read_key(&record->keys[k], PyTuple_GetItem(item, 1), where, struct_out);
+		result = read_key(held, &record->keys[k], PyTuple_GetItem(item, 1), where, struct_out);
 	}
 	Py_DECREF(items);
 	for (int k = 0; k < record->key_count && result == 0; ++k)
@@ -564,8 +620,10 @@ static int read_record(const Record *record, PyObject *object, Py_ssize_t index,
 }
 
 /// All dicts of an argument (NULL and None: none) behind lead_count plain structs, which the caller fills. The block is
-/// of sand_alloc and the caller's to free, also on failure; *block_out stays NULL when there is none.
-static int read_records(const Record *record, PyObject *object, int64_t lead_count, void **block_out, int *count_out)
+/// of sand_alloc and the caller's to free, also on failure; *block_out stays NULL when there is none. Arrays live in
+/// held.
+static int read_records(PyObject *held, const Record *record, PyObject *object, int64_t lead_count, void **block_out,
+                        int *count_out)
 {
 	PyObject *items = is_given(object) ? items_of(object, record->argument, "a sequence of dicts") : PyTuple_New(0);
 	if (items == NULL)
@@ -591,7 +649,7 @@ static int read_records(const Record *record, PyObject *object, int64_t lead_cou
 		if (i >= lead_count)
 		{
 			Py_ssize_t index = (Py_ssize_t)(i - lead_count);
-			result = read_record(record, PyTuple_GetItem(items, index), index, one);
+			result = read_record(held, record, PyTuple_GetItem(items, index), index, one);
 		}
 	}
 	Py_DECREF(items);
@@ -599,7 +657,7 @@ static int read_records(const Record *record, PyObject *object, int64_t lead_cou
 }
 
 /// The list of materials, or the one that density, restitution and friction describe.
-static int read_materials(const SceneArguments *from, SandSceneDesc *desc)
+static int read_materials(PyObject *held, const SceneArguments *from, SandSceneDesc *desc)
 {
 	const struct
 	{
@@ -611,7 +669,7 @@ static int read_materials(const SceneArguments *from, SandSceneDesc *desc)
 	               {from->friction, "friction", offsetof(SandMaterial, friction)}};
 	bool is_list = is_given(from->materials);
 	void *block = NULL;
-	int result = read_records(&material_record, from->materials, is_list ? 0 : 1, &block, &desc->material_count);
+	int result = read_records(held, &material_record, from->materials, is_list ? 0 : 1, &block, &desc->material_count);
 	desc->materials = block;
 	for (size_t i = 0; i < sizeof numbers / sizeof numbers[0] && result == 0; ++i)
 	{
@@ -632,7 +690,7 @@ static int read_materials(const SceneArguments *from, SandSceneDesc *desc)
 		return -1;
 	}
 	block = NULL;
-	result = read_records(&pair_record, from->material_pairs, 0, &block, &desc->material_pair_count);
+	result = read_records(held, &pair_record, from->material_pairs, 0, &block, &desc->material_pair_count);
 	desc->material_pairs = block;
 	return result;
 }
@@ -647,7 +705,7 @@ static int read_obstacles(PyObject *held, const SceneArguments *from, SandSceneD
 		return -1;
 	}
 	void *block = NULL;
-	int result = read_records(&obstacle_record, from->obstacles, plane_count, &block, &desc->obstacle_count);
+	int result = read_records(held, &obstacle_record, from->obstacles, plane_count, &block, &desc->obstacle_count);
 	SandObstacle *obstacles = block;
 	desc->obstacles = obstacles;
 	for (int64_t i = 0; i < plane_count && result == 0; ++i)
@@ -736,14 +794,24 @@ static int read_scene(PyObject *held, const SceneArguments *from, SandSceneDesc 
 		return -1;
 	}
 	if (read_numbers(from, desc) != 0 || read_grains(held, from, desc) != 0 ||
-	    read_shapes(held, from->shapes, desc) != 0 || read_materials(from, desc) != 0 ||
+	    read_shapes(held, from->shapes, desc) != 0 || read_materials(held, from, desc) != 0 ||
 	    read_obstacles(held, from, desc) != 0)
 	{
 		return -1;
 	}
-	void *regions = NULL;
-	int result = read_records(&region_record, from->regions, 0, &regions, &desc->region_count);
+	void *regions = NULL, *emitters = NULL, *outflows = NULL;
+	int result = read_records(held, &region_record, from->regions, 0, &regions, &desc->region_count);
 	desc->regions = regions;
+	if (result == 0)
+	{
+		result = read_records(held, &emitter_record, from->emitters, 0, &emitters, &desc->emitter_count);
+		desc->emitters = emitters;
+	}
+	if (result == 0)
+	{
+		result = read_records(held, &outflow_record, from->outflows, 0, &outflows, &desc->outflow_count);
+		desc->outflows = outflows;
+	}
 	return result;
 }
 
@@ -754,6 +822,8 @@ static void free_scene_blocks(const SandSceneDesc *desc)
 	sand_free((void *)desc->material_pairs);
 	sand_free((void *)desc->obstacles);
 	sand_free((void *)desc->regions);
+	sand_free((void *)desc->emitters);
+	sand_free((void *)desc->outflows);
 }
 
 static PyObject *scene_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -780,6 +850,8 @@ static PyObject *scene_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 	                        "wall_material",
 	                        "planes",
 	                        "obstacles",
+	                        "emitters",
+	                        "outflows",
 	                        "drag",
 	                        "wind",
 	                        "regions",
@@ -791,12 +863,13 @@ static PyObject *scene_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 	SceneArguments from = {0};
 	SandSceneDesc desc = {0};
 	if (!PyArg_ParseTupleAndKeywords(
-	        args, kwargs, "|$OOOOOOOOOOOOOOOOOOOOOOOOOOOOO:Scene", names, &from.positions, &from.shapes, &from.gravity,
-	        &from.max_overlap, &from.max_speed, &from.restitution_speed, &from.density, &from.restitution,
-	        &from.friction, &from.materials, &from.material_pairs, &from.orientations, &from.velocities, &from.spins,
-	        &from.scales, &from.grain_shapes, &from.grain_materials, &from.wall_positions, &from.wall_radius,
-	        &from.wall_material, &from.planes, &from.obstacles, &from.drag, &from.wind, &from.regions,
-	        &from.sleep_speed, &from.sleep_seconds, &from.wake_speed, &from.seed))
+	        args, kwargs, "|$OOOOOOOOOOOOOOOOOOOOOOOOOOOOOOO:Scene", names, &from.positions, &from.shapes,
+	        &from.gravity, &from.max_overlap, &from.max_speed, &from.restitution_speed, &from.density,
+	        &from.restitution, &from.friction, &from.materials, &from.material_pairs, &from.orientations,
+	        &from.velocities, &from.spins, &from.scales, &from.grain_shapes, &from.grain_materials,
+	        &from.wall_positions, &from.wall_radius, &from.wall_material, &from.planes, &from.obstacles, &from.emitters,
+	        &from.outflows, &from.drag, &from.wind, &from.regions, &from.sleep_speed, &from.sleep_seconds,
+	        &from.wake_speed, &from.seed))
 	{
 		return NULL;
 	}
@@ -873,7 +946,8 @@ static PyType_Slot scene_slots[] = {
      "Scene(*, positions, shapes, gravity=(0, 0, -9.81), max_overlap=0, max_speed=0, restitution_speed=0, density=0, "
      "restitution=0, friction=-1, materials=None, material_pairs=None, orientations=None, velocities=None, spins=None, "
      "scales=None, grain_shapes=None, grain_materials=None, wall_positions=None, wall_radius=0, wall_material=0, "
-     "planes=None, obstacles=None, drag=0, wind=(0, 0, 0), regions=None, sleep_speed=0, sleep_seconds=0, "
+     "planes=None, obstacles=None, emitters=None, outflows=None, drag=0, wind=(0, 0, 0), regions=None, sleep_speed=0, "
+     "sleep_seconds=0, "
      "wake_speed=0, seed=0)\n--\n\n"
      "What is simulated, in SI units; 0 = the core's default. Copied; never changes.\n\n"
      "materials: dicts of density, young, poisson, restitution, friction, rolling, cohesion, cohesion_range,\n"
@@ -882,7 +956,10 @@ static PyType_Slot scene_slots[] = {
      "material_pairs: dicts of a, b, and any of restitution, friction, rolling, cohesion.\n"
      "obstacles: dicts of kind ('plane', 'box', 'cylinder', 'cone'), is_inside, material, point, axis, size,\n"
      "    roughness. They follow the planes, which are (P, 6): point, normal.\n"
-     "regions: dicts of min, max, acceleration."},
+     "regions: dicts of min, max, acceleration.\n"
+     "emitters: dicts of positions (K, 3), rate (grains per second) and end (s), and any of begin, velocity, shape,\n"
+     "    material, scale. Their grains follow the given ones, which may then be none.\n"
+     "outflows: dicts of min, max: boxes that take out the grains whose centre comes into them."},
     {Py_tp_new, (void *)scene_new},
     {Py_tp_dealloc, (void *)scene_dealloc},
     {Py_tp_getset, scene_getset},
@@ -1133,6 +1210,28 @@ static PyObject *sim_spins(PyObject *self, PyObject *ignored)
 	return array;
 }
 
+static PyObject *sim_flags(PyObject *self, PyObject *ignored)
+{
+	(void)ignored;
+	const SimObject *object = idle_sim(self);
+	if (object == NULL)
+	{
+		return NULL;
+	}
+	npy_intp count = scene_of(object->scene)->grain_count;
+	PyObject *array = PyArray_SimpleNew(1, &count, NPY_INT32);
+	if (array != NULL)
+	{
+		SandSimArrays arrays = {.flags = PyArray_DATA((PyArrayObject *)array)};
+		sand_sim_read(object->sim, &arrays);
+		for (npy_intp i = 0; i < count; ++i)
+		{
+			arrays.flags[i] &= SAND_GRAIN_STILL; // the others are the stepping's own
+		}
+	}
+	return array;
+}
+
 /// The type of one SandContact. A new reference.
 static PyArray_Descr *contact_descr(void)
 {
@@ -1263,6 +1362,10 @@ static PyMethodDef sim_methods[] = {
      "orientations()\n--\n\nA new (N, 4) float32 array of unit quaternions: w, x, y, z."},
     {"velocities", sim_velocities, METH_NOARGS, "velocities()\n--\n\nA new (N, 3) float32 array, in m/s."},
     {"spins", sim_spins, METH_NOARGS, "spins()\n--\n\nA new (N, 3) float32 array, in rad/s, world axes."},
+    {"flags", sim_flags, METH_NOARGS,
+     "flags()\n--\n\n"
+     "A new (N,) int32 array, a sum for each grain of 1 lost: left the domain, 2 asleep, 8 not yet born, 16 taken by\n"
+     "an outflow."},
     {"contacts", sim_contacts, METH_NOARGS,
      "contacts()\n--\n\n"
      "The contacts as they act now, after an advance(): a new structured array of grain, other (grain; -1 a wall,\n"

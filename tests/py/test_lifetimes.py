@@ -120,6 +120,7 @@ def test_arguments_keep_their_reference_counts(folder):
     frame, many = int("123456"), int("300")
     kernel, material, point = "".join(["base", "line"]), {"friction": real}, np.zeros(3)
     materials, obstacles = [material], [{"kind": "plane", "axis": (0, 0, 1), "point": point}]
+    emitter = {"positions": positions, "rate": real, "end": float("1.5"), "velocity": point}
     things = [
         vertices,
         triangles,
@@ -141,6 +142,8 @@ def test_arguments_keep_their_reference_counts(folder):
         point,
         obstacles,
         obstacles[0],
+        emitter,
+        emitter["end"],
     ]
     before = [sys.getrefcount(thing) for thing in things]
     for _ in range(10):
@@ -148,6 +151,7 @@ def test_arguments_keep_their_reference_counts(folder):
         points = barchan.fill(mesh, real, seed=whole)
         scene = barchan.Scene(**{**arguments, "seed": whole, "friction": real})
         scene = barchan.Scene(**{**arguments, "materials": materials, "obstacles": obstacles})
+        scene = barchan.Scene(**{**arguments, "emitters": [emitter], "outflows": [{"min": point, "max": point}]})
         sim = barchan.Sim(scene, threads=many, step_seconds=real, kernel=kernel)
         data = sim.save()
         count = sys.getrefcount(data)
@@ -161,6 +165,8 @@ def test_arguments_keep_their_reference_counts(folder):
             barchan.Scene(**{**arguments, "velocities": positions[:3]})
         with pytest.raises(ValueError):
             barchan.Scene(**{**arguments, "materials": [material, {"colour": real}], "obstacles": obstacles})
+        with pytest.raises(ValueError):
+            barchan.Scene(**{**arguments, "emitters": [emitter, {**emitter, "colour": real}]})
         with pytest.raises(TypeError):
             barchan.Scene(**{**arguments, "materials": materials, "obstacles": [*obstacles, {"kind": real}]})
         with pytest.raises(ValueError):
@@ -220,6 +226,19 @@ FULL = {
     "material_pairs": [{"a": 0, "b": 1, "friction": 0.1}],
     "obstacles": [{"kind": "box", "size": (1, 1, 1), "is_inside": True, "material": 1}],
     "regions": [{"min": (0, 0, 0), "max": (1, 1, 1), "acceleration": [0, 0, 1]}],
+    "emitters": [
+        {
+            "positions": [[0.5, 0.5, 0.9]],
+            "rate": 100,
+            "begin": 0,
+            "end": 0.1,
+            "velocity": (0, 0, -1),
+            "shape": 0,
+            "material": 1,
+            "scale": 1,
+        }
+    ],
+    "outflows": [{"min": (-1, -1, -1), "max": (0, 0, 0)}],
     "grain_materials": [0, 1] * 4,
     "scales": [1.0] * 8,
     "wind": (1, 0, 0),
@@ -233,7 +252,7 @@ def full_arguments(**changes):
 
 def dict_rounds():
     barchan.Scene(**full_arguments())
-    for argument in ("materials", "material_pairs", "obstacles", "regions"):
+    for argument in ("materials", "material_pairs", "obstacles", "regions", "emitters", "outflows"):
         good = FULL[argument]
         expect(TypeError, barchan.Scene, **full_arguments(**{argument: 3}))
         expect(TypeError, barchan.Scene, **full_arguments(**{argument: [*good, 3]}))
@@ -287,7 +306,7 @@ def sim_rounds():
     sim.advance(0.001)
     sim.info()
     sim.hash()
-    for array in (sim.positions(), sim.orientations(), sim.velocities(), sim.spins()):
+    for array in (sim.positions(), sim.orientations(), sim.velocities(), sim.spins(), sim.flags()):
         array.sum()
     sim.cancel()
     expect(barchan.Cancelled, sim.advance, 1)
@@ -331,7 +350,7 @@ def test_many_rounds_of_dicts_leave_nothing():
     blocks, core_bytes = growth(dict_rounds, 20)
     print(blocks, core_bytes)
     assert core_bytes == 0
-    assert blocks < 10  # each round fails about seventy times: one block each would show as 1400
+    assert blocks < 10  # each round fails about a hundred times: one block each would show as 2000
 
 
 def test_many_rounds_of_frames_leave_nothing(tmp_path):

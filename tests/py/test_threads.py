@@ -198,6 +198,7 @@ def test_a_busy_sim_refuses_every_other_call(scene):
             sim.spins,
             sim.hash,
             sim.contacts,
+            sim.flags,
             sim.save,
             lambda: sim.load(data),
         ):
