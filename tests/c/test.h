@@ -90,5 +90,7 @@ void test_sim(void);
 void test_contact(void);
 void test_obstacle(void);
 void test_cache(void);
+void test_track(void);
+void test_collider(void);
 
 #endif
