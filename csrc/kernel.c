@@ -706,15 +706,18 @@ static SectionForces *section_function(const SandLaw *law)
 	return functions[law->normal][law->shear][law->rolling > 0 || law->cohesion > 0];
 }
 
-// Up to eight contacts with closed-form surfaces, of one law.
+// Up to eight contacts with closed-form surfaces and meshes, of one law.
 typedef struct Touching
 {
 	const SandLaw *law;
 	int count;
-	int32_t index[8];                     // into the obstacle pairs
+	int32_t sphere[8];
+	float *spring[8];                     // where the stretch is kept
+	int32_t collider[8];                  // -1 = a closed-form surface
+	double arm[8][3];                     // m, from the collider's origin to the contact
 	float normal[3][8], overlap[8];       // m
 	float lever[8];                       // units
-	float velocity[3][8], weighted[3][8]; // of the centre, and of the surface by spin: m/s
+	float velocity[3][8], weighted[3][8]; // of the centre against the surface, and by spin: m/s
 	float mass[8], radius[8];             // kg, m
 	float stretch[3][8];                  // m
 } Touching;
@@ -741,36 +744,113 @@ INLINE bool find_touch(const SandObstacle *obstacle, int slot, const double p[3]
 	return found >= 0;
 }
 
+INLINE void sphere_place(const SandWork *work, const SandSphere *s, double p[3])
+{
+	for (int k = 0; k < 3; ++k)
+	{
+		p[k] = (double)s->x[k] * work->unit + work->origin[k];
+	}
+}
+
+INLINE double bridge_of(const SandLaw *law, double radius)
+{
+	return law->cohesion > 0 ? (double)law->cohesion_range * radius : 0;
+}
+
+// Adds a contact of a sphere with a surface to the eight; returns its lane.
+INLINE int add_touch(const SandWork *work, int32_t sphere, const SandTouch *touch, float *spring, Touching *t)
+{
+	const SandSphere *s = &work->spheres[sphere];
+	double radius = (double)s->radius * work->unit;
+	int lane = t->count++;
+	t->sphere[lane] = sphere;
+	t->spring[lane] = spring;
+	t->collider[lane] = -1;
+	t->lever[lane] = (float)(touch->distance / work->unit);
+	t->mass[lane] = 1.0f / s->inverse_mass;
+	t->radius[lane] = (float)radius;
+	t->overlap[lane] = (float)(radius - touch->distance);
+	for (int k = 0; k < 3; ++k)
+	{
+		t->normal[k][lane] = (float)touch->normal[k];
+		t->velocity[k][lane] = s->velocity[k];
+		t->weighted[k][lane] = s->spin[k] * t->lever[lane];
+		t->stretch[k][lane] = t->law->shear == SAND_SHEAR_HISTORY ? spring[k] : 0.0f;
+	}
+	return lane;
+}
+
 // Adds obstacle pair i to the eight; false when the two do not touch.
 INLINE bool take_touch(const SandWork *work, const SandChunk *chunk, int i, Touching *t)
 {
 	SandPair pair = chunk->obstacle_pairs[i];
 	const SandSphere *s = &work->spheres[pair.a];
 	double p[3], radius = (double)s->radius * work->unit;
-	for (int k = 0; k < 3; ++k)
-	{
-		p[k] = (double)s->x[k] * work->unit + work->origin[k];
-	}
-	double bridge = t->law->cohesion > 0 ? (double)t->law->cohesion_range * radius : 0;
+	sphere_place(work, s, p);
 	SandTouch touch = {0};
-	if (!find_touch(&work->obstacles[pair.b / SAND_SLOT_COUNT], pair.b % SAND_SLOT_COUNT, p, radius + bridge, &touch))
+	if (!find_touch(&work->obstacles[pair.b / SAND_SLOT_COUNT], pair.b % SAND_SLOT_COUNT, p,
+	                radius + bridge_of(t->law, radius), &touch))
 	{
 		return false;
 	}
-	int lane = t->count++;
-	t->index[lane] = i;
-	t->lever[lane] = (float)(touch.distance / work->unit);
-	t->mass[lane] = 1.0f / s->inverse_mass;
-	t->radius[lane] = (float)radius;
-	t->overlap[lane] = (float)(radius - touch.distance);
+	(void)add_touch(work, pair.a, &touch, chunk->obstacle_history != NULL ? chunk->obstacle_history[i].stretch : NULL,
+	                t);
+	return true;
+}
+
+// Where the group's sphere touches its mesh.
+static int group_hits(const SandWork *work, const SandChunk *chunk, const SandGroup *group,
+                      SandHit hits[SAND_HIT_LIMIT])
+{
+	const SandSphere *s = &work->spheres[group->sphere];
+	double p[3], radius = (double)s->radius * work->unit;
+	sphere_place(work, s, p);
+	return sand_collider_touch(work->colliders[group->collider], work->collider_states[group->collider], p,
+	                           radius + bridge_of(&work->laws[group->law], radius),
+	                           chunk->near_triangles + group->first, chunk->near_sides + group->first, group->count,
+	                           hits);
+}
+
+INLINE void take_hit(const SandWork *work, const SandChunk *chunk, const SandGroup *group, const SandHit *hit,
+                     Touching *t)
+{
+	SandTouch touch = {.distance = hit->distance};
+	memcpy(touch.normal, hit->normal, sizeof(touch.normal));
+	int lane = add_touch(work, group->sphere, &touch, chunk->near_history[group->first + hit->slot].stretch, t);
+	double p[3], origin[3];
+	sphere_place(work, &work->spheres[group->sphere], p);
+	sand_collider_origin(work->colliders[group->collider], work->collider_states[group->collider], origin);
+	t->collider[lane] = group->collider;
 	for (int k = 0; k < 3; ++k)
 	{
-		t->normal[k][lane] = (float)touch.normal[k];
-		t->velocity[k][lane] = s->velocity[k];
-		t->weighted[k][lane] = s->spin[k] * t->lever[lane];
-		t->stretch[k][lane] = t->law->shear == SAND_SHEAR_HISTORY ? chunk->obstacle_history[i].stretch[k] : 0.0f;
+		t->velocity[k][lane] -= (float)hit->velocity[k];
+		t->arm[lane][k] = p[k] - hit->distance * hit->normal[k] - origin[k];
 	}
-	return true;
+}
+
+// A contact that slides from one triangle to the next takes its spring along; springs without a contact are gone.
+static void pass_springs(SandHistory *history, int count, const SandHit *hits, int hit_count)
+{
+	for (int i = 0; i < count; ++i)
+	{
+		bool is_hit = false;
+		int heir = -1;
+		for (int k = 0; k < hit_count; ++k)
+		{
+			const float *own = history[hits[k].slot].stretch;
+			is_hit = is_hit || hits[k].slot == i;
+			heir = heir < 0 && own[0] == 0 && own[1] == 0 && own[2] == 0 ? hits[k].slot : heir;
+		}
+		if (!is_hit)
+		{
+			const float *left = history[i].stretch;
+			if (heir >= 0 && (left[0] != 0 || left[1] != 0 || left[2] != 0))
+			{
+				history[heir] = history[i];
+			}
+			memset(&history[i], 0, sizeof(SandHistory));
+		}
+	}
 }
 
 // Geometry and motion of the eight; lanes beyond count hold whatever they held, and are not used.
@@ -802,7 +882,7 @@ static void add_touching(const SandWork *work, SandChunk *chunk, Touching *t)
 		{
 			for (int k = 0; k < 3; ++k)
 			{
-				const SandSphere *s = &work->spheres[chunk->obstacle_pairs[t->index[lane]].a];
+				const SandSphere *s = &work->spheres[t->sphere[lane]];
 				spin[k][lane] = (float)((double)s->spin[k] / work->unit);
 			}
 		}
@@ -810,15 +890,26 @@ static void add_touching(const SandWork *work, SandChunk *chunk, Touching *t)
 	}
 	for (int lane = 0; lane < t->count; ++lane)
 	{
-		int32_t i = t->index[lane];
-		SandSum *sum = &chunk->sums[chunk->obstacle_pairs[i].a - chunk->first_sphere];
+		SandSum *sum = &chunk->sums[t->sphere[lane] - chunk->first_sphere];
 		for (int k = 0; k < 3; ++k)
 		{
 			sum->force[k] += c.force[k][lane];
 			sum->torque[k] += couple[k][lane] * (float)(1 / work->unit) - t->lever[lane] * moment[k][lane];
 			if (law->shear == SAND_SHEAR_HISTORY)
 			{
-				chunk->obstacle_history[i].stretch[k] = c.stretch[k][lane];
+				t->spring[lane][k] = c.stretch[k][lane];
+			}
+		}
+		if (t->collider[lane] >= 0)
+		{
+			double *load = chunk->collider_sums + 6 * (size_t)t->collider[lane];
+			const double *arm = t->arm[lane];
+			double f[3] = {-(double)c.force[0][lane], -(double)c.force[1][lane], -(double)c.force[2][lane]};
+			for (int k = 0; k < 3; ++k)
+			{
+				int u = (k + 1) % 3, v = (k + 2) % 3;
+				load[k] += f[k];
+				load[3 + k] += arm[u] * f[v] - arm[v] * f[u] - (double)couple[k][lane];
 			}
 		}
 	}
@@ -826,7 +917,7 @@ static void add_touching(const SandWork *work, SandChunk *chunk, Touching *t)
 	t->count = 0;
 }
 
-// Contacts with closed-form surfaces: found one at a time, their forces eight at a time.
+// Contacts with closed-form surfaces and meshes: found one at a time, their forces eight at a time.
 static void obstacle_forces(const SandWork *work, SandChunk *chunk)
 {
 	Touching t = {.law = NULL};
@@ -841,6 +932,26 @@ static void obstacle_forces(const SandWork *work, SandChunk *chunk)
 		if (!take_touch(work, chunk, i, &t) && chunk->obstacle_history != NULL)
 		{
 			memset(&chunk->obstacle_history[i], 0, sizeof(SandHistory));
+		}
+	}
+	for (int i = 0; i < chunk->group_count; ++i)
+	{
+		const SandGroup *group = &chunk->groups[i];
+		const SandLaw *law = &work->laws[group->law];
+		SandHit hits[SAND_HIT_LIMIT];
+		int count = group_hits(work, chunk, group, hits);
+		if (law->shear == SAND_SHEAR_HISTORY)
+		{
+			pass_springs(chunk->near_history + group->first, group->count, hits, count);
+		}
+		for (int k = 0; k < count; ++k)
+		{
+			if (t.count == 8 || (t.count > 0 && law != t.law))
+			{
+				add_touching(work, chunk, &t);
+			}
+			t.law = law;
+			take_hit(work, chunk, group, &hits[k], &t);
 		}
 	}
 	if (t.count > 0)
@@ -932,6 +1043,26 @@ static int64_t contacts(const SandWork *work, const SandChunk *chunk, SandContac
 		}
 		count += is_hit;
 	}
+	for (int i = 0; i < chunk->group_count; ++i)
+	{
+		const SandGroup *group = &chunk->groups[i];
+		const SandSphere *s = &work->spheres[group->sphere];
+		SandHit hits[SAND_HIT_LIMIT];
+		int hit_count = group_hits(work, chunk, group, hits);
+		for (int k = 0; k < hit_count; ++k, ++count)
+		{
+			if (count < capacity)
+			{
+				Touching t = {.law = &work->laws[group->law]};
+				take_hit(work, chunk, group, &hits[k], &t);
+				Contact c = contact_of(&t);
+				contact_force(t.law, 0, &c);
+				out[count].grain = work->traits[s->grain].id;
+				out[count].other = -2 - work->obstacle_count - group->collider;
+				write_contact(work, s, t.lever[0], &c, &out[count]);
+			}
+		}
+	}
 	return count;
 }
 
@@ -945,7 +1076,9 @@ static void watch_sleepers(const SandWork *work, SandChunk *chunk)
 		float reach = a->radius + b->radius;
 		float speed =
 		    b->velocity[0] * b->velocity[0] + b->velocity[1] * b->velocity[1] + b->velocity[2] * b->velocity[2];
-		if (dx * dx + dy * dy + dz * dz < reach * reach && speed > work->wake_speed_square)
+		// A driven grain does not give way, however slow it is.
+		float limit = b->inverse_mass == 0 ? 0 : work->wake_speed_square;
+		if (dx * dx + dy * dy + dz * dz < reach * reach && speed > limit)
 		{
 			__atomic_fetch_or(&work->grains[a->grain].flags, SAND_GRAIN_WAKING, __ATOMIC_RELAXED);
 			chunk->needs_list = 1;
@@ -1060,6 +1193,7 @@ INLINE void warm_spheres(const SandWork *work, const SandChunk *chunk)
 static void forces(const SandWork *work, SandChunk *chunk)
 {
 	chunk->contact_count = 0;
+	memset(chunk->collider_sums, 0, 6 * (size_t)work->collider_count * sizeof(double));
 	watch_sleepers(work, chunk);
 	if (chunk->awake_count == 0 && chunk->pair_count == 0)
 	{
@@ -1210,7 +1344,8 @@ INLINE void place_spheres(const SandWork *work, SandGrain *grain, d4 where, d4 q
 {
 	const SandShape *shape = shape_of(work, grain);
 	d4 position = (where - origin) * inverse_unit;
-	f4 inverse_mass = {0, 0, 0, (float)grain->inverse_mass};
+	double own = grain->flags & SAND_GRAIN_DRIVEN ? 0 : grain->inverse_mass / shape->share;
+	f4 inverse_mass = {0, 0, 0, (float)own};
 	f4 spin_row = __builtin_shufflevector(narrow(spin * work->unit), inverse_mass, 0, 1, 2, 7);
 	SandSphere *spheres = work->spheres + grain->first_sphere;
 	if (shape->sphere_count == 1)
@@ -1381,10 +1516,29 @@ typedef struct Kick
 	d4 velocity, momentum; // after it
 } Kick;
 
-// Forces and the owed half kick of one grain, not yet stored; false when it falls asleep instead.
-INLINE bool owed_kick(const SandWork *work, SandChunk *chunk, const Motion *m, SandGrain *grain, Kick *k)
+static void add_impulse(const SandWork *work, const SandGrain *grain, const Kick *k, double dt)
+{
+	double *sum = work->impulses + 6 * (size_t)traits_of(work, grain)->body;
+	for (int axis = 0; axis < 3; ++axis)
+	{
+		sum[axis] += k->force[axis] * dt;
+		sum[3 + axis] += k->torque[axis] * dt;
+	}
+}
+
+// Forces and the owed half kick of one grain, not yet stored; false when it falls asleep or is driven instead. after =
+// time that the forces act on beyond what is owed.
+INLINE bool owed_kick(const SandWork *work, SandChunk *chunk, const Motion *m, SandGrain *grain, double after, Kick *k)
 {
 	grain_forces(work, chunk, grain, &k->force, &k->torque);
+	if (grain->flags & SAND_GRAIN_BODY)
+	{
+		add_impulse(work, grain, k, m->owed + after);
+	}
+	if (grain->flags & SAND_GRAIN_DRIVEN)
+	{
+		return false;
+	}
 	k->velocity = kicked(work, grain, load_d3(grain->velocity), k->force, m->gravity, m->owed);
 	k->momentum = load_d3(grain->momentum) + splat_d4(m->owed) * k->torque;
 	if (m->can_sleep && falls_asleep(work, grain, k->velocity, k->momentum, k->force))
@@ -1409,7 +1563,7 @@ static void finish(const SandWork *work, SandChunk *chunks, int index)
 	{
 		SandGrain *grain = &work->grains[i];
 		Kick kick;
-		if ((grain->flags & SAND_GRAIN_STILL) == 0 && owed_kick(work, chunk, &m, grain, &kick))
+		if ((grain->flags & SAND_GRAIN_STILL) == 0 && owed_kick(work, chunk, &m, grain, 0, &kick))
 		{
 			store_d3(grain->velocity, kick.velocity);
 			store_d3(grain->momentum, kick.momentum);
@@ -1417,14 +1571,39 @@ static void finish(const SandWork *work, SandChunk *chunks, int index)
 	}
 }
 
+static void follow_track(const SandWork *work, SandGrain *grain)
+{
+	const SandGrain *target = &work->targets[traits_of(work, grain)->body];
+	memcpy(grain->position, target->position, sizeof(grain->position));
+	memcpy(grain->orientation, target->orientation, sizeof(grain->orientation));
+	memcpy(grain->velocity, target->velocity, sizeof(grain->velocity));
+	memcpy(grain->momentum, target->momentum, sizeof(grain->momentum));
+}
+
+// Of its fastest point, (m/s)^2.
+static double driven_speed_square(const SandWork *work, const SandGrain *grain)
+{
+	d4 velocity = load_d3(grain->velocity);
+	d4 spin = spin_of(work, grain, load_d4(grain->orientation), load_d3(grain->momentum));
+	double bound = (double)shape_of(work, grain)->bound * (double)traits_of(work, grain)->scale;
+	double speed = sqrt(dot(velocity, velocity)) + sqrt(dot(spin, spin)) * bound;
+	return speed * speed;
+}
+
 // Both kicks of one grain; false when it does not move on. The spin is the one to turn with.
 INLINE bool kick_grain(const SandWork *work, SandChunk *chunk, const Motion *m, SandGrain *grain, d4 *velocity_out,
                        d4 *spin_out)
 {
 	Kick kick;
-	if (!owed_kick(work, chunk, m, grain, &kick))
+	if (!owed_kick(work, chunk, m, grain, m->half, &kick))
 	{
+		if (grain->flags & SAND_GRAIN_DRIVEN)
+		{
+			follow_track(work, grain);
+			chunk->fastest_square = fmax(chunk->fastest_square, driven_speed_square(work, grain));
+		}
 		place_grain(work, grain, m->inverse_unit, m->origin);
+		chunk->needs_list |= is_far(work, grain);
 		return false;
 	}
 	d4 velocity = kicked(work, grain, kick.velocity, kick.force, m->gravity, m->half);
@@ -1469,7 +1648,8 @@ INLINE bool move_grain(const SandWork *work, const Motion *m, SandGrain *grain, 
 INLINE bool are_lone_spheres(const SandGrain *grains, int32_t next_sphere)
 {
 	int32_t flags = grains[0].flags | grains[1].flags | grains[2].flags | grains[3].flags;
-	return (flags & SAND_GRAIN_STILL) == 0 && next_sphere - grains[0].first_sphere == 4;
+	return (flags & (SAND_GRAIN_STILL | SAND_GRAIN_DRIVEN | SAND_GRAIN_BODY)) == 0 &&
+	       next_sphere - grains[0].first_sphere == 4;
 }
 
 // Four rows of four words to columns and back.

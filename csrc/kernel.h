@@ -17,7 +17,7 @@ typedef struct SandSphere
 	float velocity[3];   // m/s, of the sphere's centre
 	float radius_again;  // units: so that one subtraction and one addition give both radii of a pair
 	float spin[3];       // rad/s times metres per unit
-	float inverse_mass;  // 1/kg, of the whole grain; 0 for a wall
+	float inverse_mass;  // 1/kg, of the grain's share in a contact (SandShape.share); 0 for a wall and a driven grain
 	int32_t x_listed[3]; // position when the neighbour list was made
 	int32_t grain;       // sorted index, -1 for a wall
 } SandSphere;
@@ -25,12 +25,14 @@ _Static_assert(sizeof(SandSphere) == 64, "a sphere is one cache line");
 
 typedef enum SandGrainFlag
 {
-	SAND_GRAIN_LOST = 1,   // left the domain: stays where it left
-	SAND_GRAIN_ASLEEP = 2, // at rest: not moved, not summed, but still there to be touched
-	SAND_GRAIN_WAKING = 4, // touched by something fast: awake from the next list on
-	SAND_GRAIN_UNBORN = 8, // waits for its emitter
-	SAND_GRAIN_GONE = 16,  // taken by an outflow
-	SAND_GRAIN_FAST = 32,  // listed with the wide margin
+	SAND_GRAIN_LOST = 1,    // left the domain: stays where it left
+	SAND_GRAIN_ASLEEP = 2,  // at rest: not moved, not summed, but still there to be touched
+	SAND_GRAIN_WAKING = 4,  // touched by something fast: awake from the next list on
+	SAND_GRAIN_UNBORN = 8,  // waits for its emitter
+	SAND_GRAIN_GONE = 16,   // taken by an outflow
+	SAND_GRAIN_FAST = 32,   // listed with the wide margin
+	SAND_GRAIN_DRIVEN = 64, // follows its track, whatever touches it
+	SAND_GRAIN_BODY = 128,  // the forces on it are told
 	SAND_GRAIN_ABSENT = SAND_GRAIN_LOST | SAND_GRAIN_UNBORN | SAND_GRAIN_GONE, // touches nothing
 	SAND_GRAIN_STILL = SAND_GRAIN_ABSENT | SAND_GRAIN_ASLEEP,                  // does not move
 } SandGrainFlag;
@@ -58,6 +60,8 @@ typedef struct SandTraits
 	int32_t quiet_steps; // steps in a row below the sleeping speed
 	float scale;         // size against the shape's
 	float reach_speed;   // m/s, fastest point of the grain when it was last placed for a list
+	int32_t body;        // number among the scene's bodies, -1 for none
+	int32_t is_woken;    // not 0: awake from the next list on
 } SandTraits;
 
 // Contact force on a grain, for the time schemes that need it apart.
@@ -116,8 +120,15 @@ typedef struct SandWork
 	int material_count;
 	int wall_material;
 	const SandObstacle *obstacles;
-	double drag;    // 1/s: acceleration towards the wind
-	double wind[3]; // m/s
+	int obstacle_count;
+	SandCollider *const *colliders;
+	SandColliderState *const *collider_states; // at the time of the places
+	const double *collider_slack;              // m, per collider: how far it may go before the next list
+	int collider_count;
+	const SandGrain *targets; // per body: where a driven one is after the next move, and how it moves then
+	double *impulses; // per body, six numbers: N s, N m s, of contacts; added to by the chunk that has the grain
+	double drag;      // 1/s: acceleration towards the wind
+	double wind[3];   // m/s
 	const SandForceRegion *regions;
 	int region_count;
 	const SandOutflow *outflows;
@@ -142,6 +153,13 @@ typedef struct SandInflow
 	int32_t first, count;
 } SandInflow;
 
+// Triangles of a collider near a sphere, in the chunk's arrays.
+typedef struct SandGroup
+{
+	int32_t sphere, collider, law;
+	int32_t first, count;
+} SandGroup;
+
 typedef struct SandChunk
 {
 	int32_t first_grain, grain_count;
@@ -164,6 +182,12 @@ typedef struct SandChunk
 	SandHistory *obstacle_history;
 	int32_t *obstacle_laws; // one per pair: to ask the grain for its material would wait for main memory
 	int32_t obstacle_pair_count, obstacle_pair_capacity, obstacle_law_capacity;
+	SandGroup *groups;       // in order of sphere, then collider
+	int32_t *near_triangles; // of the groups
+	float *near_sides;       // one per triangle: side of it that the sphere is on, 0 = not known yet
+	SandHistory *near_history;
+	int32_t group_count, group_capacity, near_count, near_capacity, side_capacity;
+	double *collider_sums; // six per collider: N, N m about its origin, that the chunk's grains put on it
 	SandPair *watch_pairs; // a = sleeping sphere, b = awake one
 	int32_t watch_count, watch_capacity;
 	int64_t contact_count; // touching pairs that are this chunk's
@@ -176,7 +200,8 @@ typedef struct SandChunk
 	double force_seconds, move_seconds; // of tasks, since the last step
 } SandChunk;
 
-/// One contact as it acts now. Grains by id; other = -1 for a wall sphere, -2 - obstacle for a closed-form surface.
+/// One contact as it acts now. Grains by id; other = -1 for a wall sphere, -2 - obstacle for a closed-form
+/// surface, -2 - obstacle_count - collider for a mesh.
 typedef struct SandContact
 {
 	int32_t grain, other;

@@ -34,8 +34,9 @@ typedef struct Cell
 
 typedef struct Spring
 {
-	int32_t other; // lasting id of the sphere with the higher one, or -1 - (SAND_SLOT_COUNT * obstacle + slot)
+	int32_t other; // as in SandSpring
 	float stretch[3];
+	float side;
 } Spring;
 
 struct SandList
@@ -175,6 +176,11 @@ void sand_list_chunk_free(SandChunk *chunk)
 	sand_free(chunk->obstacle_pairs);
 	sand_free(chunk->obstacle_history);
 	sand_free(chunk->obstacle_laws);
+	sand_free(chunk->groups);
+	sand_free(chunk->near_triangles);
+	sand_free(chunk->near_sides);
+	sand_free(chunk->near_history);
+	sand_free(chunk->collider_sums);
 	sand_free(chunk->watch_pairs);
 	sand_free(chunk->sections);
 	sand_free(chunk->ghost_sums);
@@ -189,6 +195,12 @@ void sand_list_chunk_free(SandChunk *chunk)
 	chunk->history = chunk->obstacle_history = NULL;
 	chunk->obstacle_laws = NULL;
 	chunk->obstacle_law_capacity = 0;
+	chunk->groups = NULL;
+	chunk->near_triangles = NULL;
+	chunk->near_sides = NULL;
+	chunk->near_history = NULL;
+	chunk->collider_sums = NULL;
+	chunk->group_capacity = chunk->near_capacity = chunk->side_capacity = 0;
 	chunk->sections = NULL;
 	chunk->pair_capacity = chunk->obstacle_pair_capacity = chunk->watch_capacity = 0;
 }
@@ -202,6 +214,12 @@ static int32_t lasting_id(const SandList *list, const SandWork *work, const int3
 	}
 	int32_t grain = work->spheres[sphere].grain;
 	return sphere_base[work->traits[grain].id] + sphere - work->grains[grain].first_sphere;
+}
+
+// What stands for a triangle of a collider among the others of springs.
+static int32_t triangle_id(const SandList *list, int32_t collider, int32_t triangle)
+{
+	return -1 - (SAND_SLOT_COUNT * list->desc.obstacle_count + list->desc.collider_base[collider] + triangle);
 }
 
 static bool is_stretched(const SandHistory *history)
@@ -225,7 +243,8 @@ static int32_t first_spring(const SandList *list, int32_t low)
 
 // Counts a spring, or gives it its place. Tasks of several chunks meet at the counter of one sphere: the springs of a
 // sphere come in any order, and nothing may depend on it.
-static void put_spring(const SaveContext *context, int32_t low, int32_t high, const float stretch[3], float sign)
+static void put_spring(const SaveContext *context, int32_t low, int32_t high, const float stretch[3], float sign,
+                       float side)
 {
 	SandList *list = context->list;
 	if (context->is_counting)
@@ -236,6 +255,7 @@ static void put_spring(const SaveContext *context, int32_t low, int32_t high, co
 	int32_t place = atomic_fetch_add_explicit(&list->spring_start_spare[low], 1, memory_order_relaxed);
 	Spring *spring = &list->springs_spare[place];
 	spring->other = high;
+	spring->side = side;
 	for (int k = 0; k < 3; ++k)
 	{
 		spring->stretch[k] = sign * stretch[k];
@@ -247,7 +267,7 @@ static void save_spring(const SaveContext *context, SandPair pair, bool is_obsta
 	int32_t a = lasting_id(context->list, context->work, context->sphere_base, pair.a);
 	int32_t b = is_obstacle ? -1 - pair.b : lasting_id(context->list, context->work, context->sphere_base, pair.b);
 	bool is_swapped = !is_obstacle && b < a;
-	put_spring(context, is_swapped ? b : a, is_swapped ? a : b, history->stretch, is_swapped ? -1.0f : 1.0f);
+	put_spring(context, is_swapped ? b : a, is_swapped ? a : b, history->stretch, is_swapped ? -1.0f : 1.0f, 0);
 }
 
 // Two that slept through the last list had no pair in it: their spring is as it was.
@@ -263,7 +283,7 @@ static void keep_springs(const SaveContext *context)
 			int32_t other = list->springs[i].other;
 			if (other < 0 || list->is_rested[other])
 			{
-				put_spring(context, low, other, list->springs[i].stretch, 1.0f);
+				put_spring(context, low, other, list->springs[i].stretch, 1.0f, list->springs[i].side);
 			}
 		}
 	}
@@ -285,6 +305,19 @@ static void save_task(void *task_context, int chunk_index)
 		if (is_stretched(&chunk->obstacle_history[i]))
 		{
 			save_spring(context, chunk->obstacle_pairs[i], true, &chunk->obstacle_history[i]);
+		}
+	}
+	for (int g = 0; g < chunk->group_count; ++g)
+	{
+		const SandGroup *group = &chunk->groups[g];
+		int32_t low = lasting_id(context->list, context->work, context->sphere_base, group->sphere);
+		for (int i = group->first; i < group->first + group->count; ++i)
+		{
+			if (chunk->near_sides[i] != 0)
+			{
+				put_spring(context, low, triangle_id(context->list, group->collider, chunk->near_triangles[i]),
+				           chunk->near_history[i].stretch, 1.0f, chunk->near_sides[i]);
+			}
 		}
 	}
 }
@@ -349,6 +382,7 @@ static SandHistory find_spring(const SandList *list, int32_t a, int32_t b)
 			{
 				history.stretch[k] = is_swapped ? -list->springs[i].stretch[k] : list->springs[i].stretch[k];
 			}
+			history.stretch[3] = list->springs[i].side;
 			return history;
 		}
 	}
@@ -508,26 +542,34 @@ static void fill_cells(SandList *list, const SandWork *work, SandSorter *sorter,
 	}
 }
 
-static bool grow(SandPair **pairs, int32_t used, int32_t more, int32_t *capacity)
+static bool grow_array(void **array, int32_t used, int32_t more, size_t size, int32_t *capacity)
 {
-	if (used + more <= *capacity)
+	if (more <= *capacity - used)
 	{
 		return true;
 	}
 	int64_t wanted = ((int64_t)used + more) * 3 / 2 + 64;
-	SandPair *grown = wanted < INT32_MAX ? sand_alloc((size_t)wanted, sizeof(SandPair)) : NULL;
+	void *grown = wanted < INT32_MAX ? sand_alloc((size_t)wanted, size) : NULL;
 	if (grown == NULL)
 	{
 		return false;
 	}
 	if (used > 0)
 	{
-		memcpy(grown, *pairs, (size_t)used * sizeof(SandPair));
+		memcpy(grown, *array, (size_t)used * size);
 	}
-	sand_free(*pairs);
-	*pairs = grown;
+	sand_free(*array);
+	*array = grown;
 	*capacity = (int32_t)wanted;
 	return true;
+}
+
+static bool grow(SandPair **pairs, int32_t used, int32_t more, int32_t *capacity)
+{
+	void *array = *pairs;
+	bool is_grown = grow_array(&array, used, more, sizeof(SandPair), capacity);
+	*pairs = array;
+	return is_grown;
 }
 
 // Room for count elements, contents lost.
@@ -585,6 +627,10 @@ static bool watch(Builder *b, int32_t sleeper, int32_t awake)
 static bool take_pair(Builder *b, int32_t i, int32_t j, bool is_asleep)
 {
 	SandChunk *chunk = b->chunk;
+	if (b->work->spheres[i].inverse_mass == 0 && b->work->spheres[j].inverse_mass == 0)
+	{
+		return true; // neither gives way: driven grains and walls
+	}
 	if (b->work->sleep_speed > 0)
 	{
 		bool is_other_asleep = is_still(b->work, b->work->spheres[j].grain);
@@ -802,7 +848,7 @@ static bool search_obstacles(Builder *b, int32_t i)
 	const SandSphere *s = &b->work->spheres[i];
 	SandChunk *chunk = b->chunk;
 	int obstacle_count = b->list->desc.obstacle_count;
-	if (obstacle_count == 0 || is_still(b->work, s->grain))
+	if (obstacle_count == 0 || is_still(b->work, s->grain) || s->inverse_mass == 0)
 	{
 		return true;
 	}
@@ -824,6 +870,76 @@ static bool search_obstacles(Builder *b, int32_t i)
 		for (int t = 0; t < count; ++t)
 		{
 			chunk->obstacle_pairs[chunk->obstacle_pair_count++] = (SandPair){i, SAND_SLOT_COUNT * o + slots[t]};
+		}
+	}
+	return true;
+}
+
+// A sleeper that a moving mesh comes near wakes with the next list.
+static void wake_by_collider(Builder *b, int32_t i, int32_t collider, const double p[3], double reach)
+{
+	const SandWork *work = b->work;
+	const SandGrain *grain = &work->grains[work->spheres[i].grain];
+	if ((grain->flags & SAND_GRAIN_ASLEEP) != 0 && work->collider_slack[collider] > 0 &&
+	    sand_collider_near(work->colliders[collider], work->collider_states[collider], p, reach, NULL, 0) > 0)
+	{
+		// Not the flags: other chunks are reading them.
+		work->traits[work->spheres[i].grain].is_woken = 1;
+		b->chunk->needs_list = 1;
+	}
+}
+
+// Triangles of the colliders that the sphere may touch, a group for each collider.
+static bool search_colliders(Builder *b, int32_t i)
+{
+	const SandWork *work = b->work;
+	const SandSphere *s = &work->spheres[i];
+	SandChunk *chunk = b->chunk;
+	if (work->collider_count == 0 || s->inverse_mass == 0)
+	{
+		return true;
+	}
+	bool is_asleep = is_still(work, s->grain);
+	float margin = is_fast(work, s->grain) ? work->margin_fast : work->margin_slow;
+	double p[3], own = ((double)(s->radius + margin) + (double)b->list->desc.bridge) * work->unit;
+	for (int k = 0; k < 3; ++k)
+	{
+		p[k] = (double)s->x[k] * work->unit + work->origin[k];
+	}
+	for (int32_t c = 0; c < work->collider_count; ++c)
+	{
+		double reach = own + work->collider_slack[c];
+		if (is_asleep)
+		{
+			wake_by_collider(b, i, c, p, reach);
+			continue;
+		}
+		int room = chunk->near_capacity - chunk->near_count, count;
+		while ((count = sand_collider_near(work->colliders[c], work->collider_states[c], p, reach,
+		                                   room > 0 ? chunk->near_triangles + chunk->near_count : NULL, room)) > room)
+		{
+			void *triangles = chunk->near_triangles;
+			bool is_grown = grow_array(&triangles, chunk->near_count, count, sizeof(int32_t), &chunk->near_capacity);
+			chunk->near_triangles = triangles;
+			if (!is_grown)
+			{
+				return false;
+			}
+			room = chunk->near_capacity - chunk->near_count;
+		}
+		if (count > 0)
+		{
+			void *groups = chunk->groups;
+			bool is_grown = grow_array(&groups, chunk->group_count, 1, sizeof(SandGroup), &chunk->group_capacity);
+			chunk->groups = groups;
+			if (!is_grown)
+			{
+				return false;
+			}
+			int32_t law = work->law_of[work->traits[s->grain].material * work->material_count +
+			                           sand_collider_material(work->colliders[c])];
+			chunk->groups[chunk->group_count++] = (SandGroup){i, c, law, chunk->near_count, count};
+			chunk->near_count += count;
 		}
 	}
 	return true;
@@ -1090,6 +1206,32 @@ static void note_rested(const Builder *b)
 	}
 }
 
+static bool restore_sides(Builder *b)
+{
+	SandChunk *chunk = b->chunk;
+	sand_free(chunk->near_history);
+	chunk->near_history = sand_alloc((size_t)chunk->near_count, sizeof(SandHistory));
+	if (chunk->near_history == NULL ||
+	    !make_room((void **)&chunk->near_sides, chunk->near_count, sizeof(float), &chunk->side_capacity))
+	{
+		return false;
+	}
+	for (int g = 0; g < chunk->group_count; ++g)
+	{
+		const SandGroup *group = &chunk->groups[g];
+		int32_t low = lasting_id(b->list, b->work, b->sphere_base, group->sphere);
+		for (int i = group->first; i < group->first + group->count; ++i)
+		{
+			SandHistory found =
+			    find_spring(b->list, low, triangle_id(b->list, group->collider, chunk->near_triangles[i]));
+			chunk->near_sides[i] = found.stretch[3];
+			found.stretch[3] = 0;
+			chunk->near_history[i] = found;
+		}
+	}
+	return true;
+}
+
 static bool restore_history(Builder *b)
 {
 	SandChunk *chunk = b->chunk;
@@ -1113,13 +1255,13 @@ static bool restore_history(Builder *b)
 		    find_spring(b->list, lasting_id(b->list, b->work, b->sphere_base, chunk->obstacle_pairs[i].a),
 		                -1 - chunk->obstacle_pairs[i].b);
 	}
-	return true;
+	return restore_sides(b);
 }
 
 static bool build_chunk(Builder *b)
 {
 	SandChunk *chunk = b->chunk;
-	chunk->obstacle_pair_count = chunk->watch_count = 0;
+	chunk->obstacle_pair_count = chunk->watch_count = chunk->group_count = chunk->near_count = 0;
 	for (int32_t i = chunk->first_sphere, end = i + chunk->sphere_count; i < end;)
 	{
 		if (is_absent(b->work, b->work->spheres[i].grain))
@@ -1134,11 +1276,19 @@ static bool build_chunk(Builder *b)
 		}
 		for (; i < batch.end; ++i)
 		{
-			if (!search_obstacles(b, i))
+			if (!search_obstacles(b, i) || !search_colliders(b, i))
 			{
 				return false;
 			}
 		}
+	}
+	if (chunk->collider_sums == NULL && b->work->collider_count > 0)
+	{
+		chunk->collider_sums = sand_alloc(6 * (size_t)b->work->collider_count, sizeof(double));
+	}
+	if (chunk->collider_sums == NULL && b->work->collider_count > 0)
+	{
+		return false;
 	}
 	return sort_sections(b) && find_ghosts(b) && find_obstacle_laws(b) &&
 	       (!b->list->desc.has_history || restore_history(b));
@@ -1211,6 +1361,7 @@ void sand_list_read_springs(const SandList *list, SandSpring *springs_out)
 			}
 			springs_out[place].low = low;
 			springs_out[place].other = list->springs[i].other;
+			springs_out[place].side = list->springs[i].side;
 			memcpy(springs_out[place].stretch, list->springs[i].stretch, sizeof(springs_out[place].stretch));
 		}
 	}
@@ -1252,6 +1403,7 @@ SandStatus sand_list_write_springs(SandList *list, const SandSpring *springs, in
 		if (i < count)
 		{
 			copy[i].other = springs[i].other;
+			copy[i].side = springs[i].side;
 			memcpy(copy[i].stretch, springs[i].stretch, sizeof(copy[i].stretch));
 		}
 	}

@@ -21,8 +21,10 @@ typedef struct SandListDesc
 	float bridge;                 // units: reach of bridges beyond touching, half of it on either sphere
 	float margin_slow;            // units, of slow grains
 	float margin_fast_limit;      // units, largest margin of fast ones
-	bool has_history;
+	bool has_history;             // some pair has something to remember: a spring, or the side of a mesh
 	int obstacle_count;
+	const int32_t *collider_base; // number of the first triangle of each collider, counted over all; NULL without
+	int collider_count;
 } SandListDesc;
 
 SandStatus sand_list_create(const SandListDesc *desc, SandList **list_out, SandError *err);
@@ -39,12 +41,14 @@ SandStatus sand_list_build(SandList *list, const SandKernel *kernel, const SandW
                            int chunk_count, const int32_t *sphere_base, SandSorter *sorter, SandPool *pool,
                            SandError *err);
 
-/// Tangential springs as they were last saved, for checkpoints: triples of words (low id, other, 3 stretches) in order.
+/// Tangential springs as they were last saved, for checkpoints: in order of sphere.
 typedef struct SandSpring
 {
 	int32_t low;      // lasting id of the sphere with the lower one
-	int32_t other;    // lasting id of the other, or -1 - (SAND_SLOT_COUNT * obstacle + slot)
+	int32_t other;    // lasting id of the other, or -1 - (SAND_SLOT_COUNT * obstacle + slot), or, for a triangle of a
+	                  // collider, -1 - (SAND_SLOT_COUNT * obstacle_count + its number over all colliders)
 	float stretch[3]; // m, of low against other
+	float side;       // of the triangle that the sphere is on; 0 for all else
 } SandSpring;
 int64_t sand_list_spring_count(const SandList *list);
 void sand_list_read_springs(const SandList *list, SandSpring *springs_out);

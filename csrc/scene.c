@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+#define GRAIN_SPHERES 8 // a grain has at most as many; a body more, and touches with several at once
+
 static const double pi = 3.14159265358979323846;
 
 void sand_shape_tetrahedron(float radius, float offsets_out[12])
@@ -159,10 +161,11 @@ static SandStatus check_body(const double *body, int shape_index, SandError *err
 
 static SandStatus check_shape(const SandShapeDesc *desc, int shape_index, SandError *err)
 {
-	if (desc->sphere_count < 1 || desc->sphere_count > SAND_SHAPE_SPHERE_LIMIT || desc->radii == NULL)
+	int limit = desc->body != NULL ? SAND_BODY_SPHERE_LIMIT : SAND_SHAPE_SPHERE_LIMIT;
+	if (desc->sphere_count < 1 || desc->sphere_count > limit || desc->radii == NULL)
 	{
 		return sand_fail(err, SAND_ERROR_ARGUMENT, "Grain shape %d has %d spheres, expected 1 to %d with a radius each",
-		                 shape_index, desc->sphere_count, SAND_SHAPE_SPHERE_LIMIT);
+		                 shape_index, desc->sphere_count, limit);
 	}
 	for (int i = 0; i < desc->sphere_count; ++i)
 	{
@@ -350,6 +353,8 @@ static void measure_shape(const SandShapeDesc *desc, SandShape *shape, float *of
 	}
 	quaternion_from_matrix(axes, shape->axes);
 	shape->volume = volume;
+	// The face of a box has a sixth of the spheres of its surface, the foot of a ball one or two: in between.
+	shape->share = desc->sphere_count > GRAIN_SPHERES ? 1 / sqrt(desc->sphere_count) : 1;
 	shape->sphere_count = desc->sphere_count;
 	shape->bound = 0;
 	for (int k = 0; k < 3; ++k)
@@ -406,7 +411,7 @@ static SandStatus check_numbers(const SandSceneDesc *desc, SandError *err)
 	    {desc->sleep_speed, 0, 1e5, "The sleeping speed is %g m/s, expected 0 (never) to 1e5"},
 	    {desc->sleep_seconds, 0, 1e5, "The time to fall asleep is %g s, expected 0 (= 0.1) to 1e5"},
 	    {desc->wake_speed, 0, 1e5, "The waking speed is %g m/s, expected 0 (= 4 sleeping speeds) to 1e5"},
-	    {desc->material_count, 0, SAND_MATERIAL_LIMIT, "The scene has %g materials, expected at most 8"},
+	    {desc->material_count, 0, SAND_MATERIAL_LIMIT, "The scene has %g materials, expected at most 64"},
 	};
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); ++i)
 	{
@@ -694,6 +699,27 @@ static void measure_domain(SandScene *scene)
 		               scene->wall_positions[3 * i + 2]};
 		grow(low, high, p, scene->wall_radius);
 	}
+	for (int i = 0; i < scene->collider_count; ++i)
+	{
+		double ends[2][3];
+		sand_collider_bounds(scene->colliders[i], ends[0], ends[1]);
+		grow(low, high, ends[0], 0);
+		grow(low, high, ends[1], 0);
+		double speed = sand_collider_speed(scene->colliders[i], 0, DBL_MAX);
+		speed_square = fmax(speed_square, speed * speed);
+	}
+	for (int i = 0; i < scene->body_count; ++i)
+	{
+		const SandTrack *track = scene->bodies[i].track;
+		int grain = scene->bodies[i].grain;
+		double bound = (double)scene->shapes[scene->grain_shapes[grain]].bound * (double)scene->grain_scales[grain];
+		for (int k = 0; track != NULL && k < track->sample_count; ++k)
+		{
+			grow(low, high, track->samples + SAND_TRACK_NUMBERS * k, bound);
+		}
+		double speed = track != NULL ? sand_track_speed(track, 0, DBL_MAX, bound) : 0;
+		speed_square = fmax(speed_square, speed * speed);
+	}
 	double extent = 0, fall = 0;
 	for (int k = 0; k < 3; ++k)
 	{
@@ -713,14 +739,28 @@ static void measure_domain(SandScene *scene)
 	scene->max_speed = fmax(scene->max_speed, 10.0 * (double)scene->radius_min);
 }
 
-// The laws are calibrated for a pair of the smallest spheres on the lightest grains: they have the shortest impacts.
-static SandStatus make_laws(const SandSceneDesc *desc, SandScene *scene, SandLaw *laws, int32_t *law_of, SandError *err)
+// 1/kg of the lightest share that a grain of each material brings into a contact: 0 for materials of walls only.
+static void find_lightest(const SandScene *scene, double inverse_mass[SAND_MATERIAL_LIMIT])
 {
-	double volume = DBL_MAX;
 	for (int i = 0; i < scene->grain_count; ++i)
 	{
-		double scale = scene->grain_scales[i];
-		volume = fmin(volume, scene->shapes[scene->grain_shapes[i]].volume * scale * scale * scale);
+		const SandShape *shape = &scene->shapes[scene->grain_shapes[i]];
+		double scale = scene->grain_scales[i], volume = shape->volume * shape->share * scale * scale * scale;
+		int32_t material = scene->grain_materials[i];
+		inverse_mass[material] =
+		    fmax(inverse_mass[material], 1 / (volume * (double)scene->materials[material].density));
+	}
+}
+
+// The law of two materials is calibrated for a pair of the smallest spheres, on the lightest grains that each is on:
+// they have the shortest impacts.
+static SandStatus make_laws(const SandSceneDesc *desc, SandScene *scene, SandLaw *laws, int32_t *law_of, SandError *err)
+{
+	double inverse_mass[SAND_MATERIAL_LIMIT] = {0}, largest = 0;
+	find_lightest(scene, inverse_mass);
+	for (int i = 0; i < scene->material_count; ++i)
+	{
+		largest = fmax(largest, inverse_mass[i]);
 	}
 	scene->contact_time = DBL_MAX;
 	for (int a = 0; a < scene->material_count; ++a)
@@ -728,11 +768,12 @@ static SandStatus make_laws(const SandSceneDesc *desc, SandScene *scene, SandLaw
 		for (int b = a; b < scene->material_count; ++b)
 		{
 			const SandMaterial *ma = &scene->materials[a], *mb = &scene->materials[b];
-			double density = fmin((double)ma->density, (double)mb->density);
+			// Two walls never meet, but their law must be a law.
+			double inverse = inverse_mass[a] + inverse_mass[b] > 0 ? inverse_mass[a] + inverse_mass[b] : 2 * largest;
 			SandLawDesc law = {.a = ma,
 			                   .b = mb,
 			                   .radius = 0.5 * (double)scene->radius_min,
-			                   .mass = 0.5 * density * volume,
+			                   .mass = 1 / inverse,
 			                   .max_overlap = scene->max_overlap,
 			                   .max_speed = scene->max_speed,
 			                   .restitution_speed = desc->restitution_speed > 0 ? (double)desc->restitution_speed : 1,
@@ -843,6 +884,23 @@ static uint64_t hash_scene(const SandScene *s)
 		hash = sand_hash64(&s->shapes[i].volume, sizeof(double), hash);
 		hash = sand_hash64(s->shapes[i].inertia, sizeof(s->shapes[i].inertia), hash);
 	}
+	for (int i = 0; i < s->collider_count; ++i)
+	{
+		hash = sand_collider_hash(s->colliders[i], hash);
+	}
+	for (int i = 0; i < s->body_count; ++i)
+	{
+		const SandBody *body = &s->bodies[i];
+		hash = sand_hash64(&body->grain, sizeof(body->grain), hash);
+		hash = sand_hash64(&body->release, sizeof(body->release), hash);
+		if (body->track != NULL)
+		{
+			const SandTrack *track = body->track;
+			double times[3] = {track->begin, track->interval, track->sample_count};
+			hash = sand_hash64(times, sizeof(times), hash);
+			hash = sand_hash64(track->samples, SAND_TRACK_NUMBERS * (size_t)track->sample_count * sizeof(double), hash);
+		}
+	}
 	hash = sand_hash64(s->grain_positions, 3 * n * sizeof(float), hash);
 	hash = sand_hash64(s->grain_orientations, 4 * n * sizeof(float), hash);
 	hash = sand_hash64(s->grain_velocities, 3 * n * sizeof(float), hash);
@@ -910,6 +968,101 @@ static bool copy_emitters(const SandSceneDesc *desc, SandScene *scene)
 	return emitters != NULL;
 }
 
+static SandStatus check_bodies(const SandSceneDesc *desc, SandError *err)
+{
+	int material_count = desc->material_count > 0 ? desc->material_count : 1;
+	for (int i = 0; i < desc->collider_count; ++i)
+	{
+		if (desc->colliders[i].material < 0 || desc->colliders[i].material >= material_count)
+		{
+			return sand_fail(err, SAND_ERROR_ARGUMENT, "Collider %d has material %d, expected 0 to %d", i,
+			                 desc->colliders[i].material, material_count - 1);
+		}
+	}
+	for (int i = 0; i < desc->body_count; ++i)
+	{
+		const SandBody *body = &desc->bodies[i];
+		if (body->grain < 0 || body->grain >= desc->grain_count || isnan(body->release))
+		{
+			return sand_fail(err, SAND_ERROR_ARGUMENT,
+			                 "Body %d is grain %d, let go at %g s, expected a grain below %lld", i, body->grain,
+			                 body->release, (long long)desc->grain_count);
+		}
+		for (int k = 0; k < i; ++k)
+		{
+			if (desc->bodies[k].grain == body->grain)
+			{
+				return sand_fail(err, SAND_ERROR_ARGUMENT, "Bodies %d and %d are both grain %d, expected one each", k,
+				                 i, body->grain);
+			}
+		}
+		SandStatus status = body->track != NULL ? sand_track_check(body->track, "Body", i, err) : SAND_OK;
+		if (status != SAND_OK)
+		{
+			return status;
+		}
+	}
+	return SAND_OK;
+}
+
+static bool copy_bodies(const SandSceneDesc *desc, SandScene *scene)
+{
+	SandBody *bodies = copy_array(desc->bodies, (size_t)desc->body_count, sizeof(SandBody));
+	scene->bodies = bodies;
+	for (int i = 0; bodies != NULL && i < desc->body_count; ++i)
+	{
+		const SandTrack *given = desc->bodies[i].track;
+		bodies[i].track = NULL;
+		scene->body_count = i + 1;
+		if (given != NULL)
+		{
+			// The samples in the same block, behind the track.
+			size_t bytes = SAND_TRACK_NUMBERS * (size_t)given->sample_count * sizeof(double);
+			SandTrack *track = sand_alloc(1, sizeof(SandTrack) + bytes);
+			if (track == NULL)
+			{
+				return false;
+			}
+			*track = *given;
+			track->samples = (double *)(void *)(track + 1);
+			memcpy((void *)(track + 1), given->samples, bytes);
+			bodies[i].track = track;
+		}
+	}
+	return bodies != NULL;
+}
+
+static SandStatus make_colliders(const SandSceneDesc *desc, SandScene *scene, SandError *err)
+{
+	SandCollider **colliders = sand_alloc((size_t)desc->collider_count, sizeof(SandCollider *));
+	int32_t *base = sand_alloc((size_t)desc->collider_count + 1, sizeof(int32_t));
+	scene->colliders = colliders;
+	scene->collider_base = base;
+	if (colliders == NULL || base == NULL)
+	{
+		return sand_fail_memory(err, (size_t)desc->collider_count * sizeof(SandCollider *), "the colliders");
+	}
+	int64_t triangles = 0;
+	for (int i = 0; i < desc->collider_count; ++i)
+	{
+		SandStatus status = sand_collider_create(&desc->colliders[i], i, &colliders[i], err);
+		if (status != SAND_OK)
+		{
+			return status;
+		}
+		scene->collider_count = i + 1;
+		triangles += sand_collider_triangle_count(colliders[i]);
+		if (triangles > SAND_SPHERE_LIMIT)
+		{
+			return sand_fail(err, SAND_ERROR_ARGUMENT,
+			                 "Collider %d brings the scene to %lld triangles, expected at most %d; use coarser meshes",
+			                 i, (long long)triangles, SAND_SPHERE_LIMIT);
+		}
+		base[i + 1] = (int32_t)triangles;
+	}
+	return SAND_OK;
+}
+
 static bool copy_arrays(const SandSceneDesc *desc, SandScene *scene)
 {
 	size_t given = (size_t)desc->grain_count, n = (size_t)scene->grain_count;
@@ -938,7 +1091,7 @@ static bool copy_arrays(const SandSceneDesc *desc, SandScene *scene)
 	if (positions == NULL || orientations == NULL || velocities == NULL || scales == NULL || shapes == NULL ||
 	    materials == NULL || emitters == NULL || births == NULL || obstacles == NULL || scene->grain_spins == NULL ||
 	    scene->wall_positions == NULL || scene->regions == NULL || scene->outflows == NULL ||
-	    !copy_emitters(desc, scene))
+	    !copy_emitters(desc, scene) || !copy_bodies(desc, scene))
 	{
 		return false;
 	}
@@ -984,6 +1137,7 @@ SandStatus sand_scene_create(const SandSceneDesc *desc, SandScene **scene_out, S
 	status = status != SAND_OK ? status : check_emitters(desc, &grain_count, &sphere_count, err);
 	status = status != SAND_OK ? status : check_walls(desc, err);
 	status = status != SAND_OK ? status : check_material_pairs(desc, err);
+	status = status != SAND_OK ? status : check_bodies(desc, err);
 	if (status != SAND_OK)
 	{
 		return status;
@@ -1017,6 +1171,12 @@ SandStatus sand_scene_create(const SandSceneDesc *desc, SandScene **scene_out, S
 	{
 		sand_scene_destroy(scene);
 		return sand_fail_memory(err, (size_t)sphere_count * 64, "the grains of the scene");
+	}
+	status = make_colliders(desc, scene, err);
+	if (status != SAND_OK)
+	{
+		sand_scene_destroy(scene);
+		return status;
 	}
 	measure_radii(scene);
 	measure_domain(scene);
@@ -1055,6 +1215,17 @@ void sand_scene_destroy(SandScene *scene)
 		sand_free((void *)scene->emitters[i].positions);
 	}
 	sand_free((void *)scene->emitters);
+	for (int i = 0; i < scene->collider_count; ++i)
+	{
+		sand_collider_destroy(scene->colliders[i]);
+	}
+	sand_free((void *)scene->colliders);
+	sand_free((void *)scene->collider_base);
+	for (int i = 0; i < scene->body_count; ++i)
+	{
+		sand_free((void *)scene->bodies[i].track);
+	}
+	sand_free((void *)scene->bodies);
 	sand_free((void *)scene->outflows);
 	sand_free((void *)scene->grain_births);
 	sand_free((void *)scene->grain_emitters);

@@ -3,12 +3,14 @@
 #ifndef SAND_SCENE_H
 #define SAND_SCENE_H
 
+#include "collider.h"
 #include "law.h"
 #include "obstacle.h"
 
-#define SAND_SHAPE_SPHERE_LIMIT 4096
+#define SAND_SHAPE_SPHERE_LIMIT 4096   // when mass is where the spheres are: common volumes are found pair by pair
+#define SAND_BODY_SPHERE_LIMIT 1000000 // when the body is given
 #define SAND_SPHERE_LIMIT 500000000
-#define SAND_MATERIAL_LIMIT 8
+#define SAND_MATERIAL_LIMIT 64
 
 #define SAND_BODY_NUMBERS 10
 
@@ -17,7 +19,7 @@ typedef struct SandShapeDesc
 {
 	const float *offsets; // m, xyz per sphere; NULL = all zero
 	const float *radii;   // m, > 0
-	int sphere_count;     // 1 .. SAND_SHAPE_SPHERE_LIMIT
+	int sphere_count;     // 1 .. SAND_SHAPE_SPHERE_LIMIT, with a body to SAND_BODY_SPHERE_LIMIT
 	const double *body;   // NULL = mass is where the spheres are. Else SAND_BODY_NUMBERS of what the spheres stand for,
 	                    // a mesh for example, at unit density: volume (m^3), centre (m, as the offsets), inertia about
 	                    // it (m^5: xx, yy, zz, xy, xz, yz)
@@ -57,6 +59,15 @@ typedef struct SandOutflow
 	float min[3], max[3]; // m
 } SandOutflow;
 
+/// A grain whose forces are told, and that may follow a track until it is let go: an object of the artist's.
+typedef struct SandBody
+{
+	int32_t grain;          // index of a given grain
+	const SandTrack *track; // NULL = free from the start. Else of its centre of mass and the axes of the description;
+	                        // sample 0 is at the grain's position and orientation, which are then not used. Copied
+	double release;         // s: from then on it moves freely, with the track's motion; <= 0 = never
+} SandBody;
+
 /// Zero is valid for every field that has a default; arrays may be NULL where said. Copied by sand_scene_create.
 typedef struct SandSceneDesc
 {
@@ -90,6 +101,10 @@ typedef struct SandSceneDesc
 
 	const SandObstacle *obstacles;
 	int obstacle_count;
+	const SandColliderDesc *colliders;
+	int collider_count;
+	const SandBody *bodies; // at most one per grain
+	int body_count;
 
 	float drag;    // 1/s, >= 0: acceleration towards the wind per speed difference
 	float wind[3]; // m/s
@@ -117,6 +132,8 @@ typedef struct SandShape
 	float bound;       // m, radius of the bounding sphere around the centre of mass
 	double volume;     // m^3
 	double inertia[3]; // principal moments per kg, m^2
+	double share;      // 1 / number of spheres that carry its mass in a contact, as a rule: a large body touches with
+	                   // many at once, and together they must not be stiffer than the step allows
 	double axes[4];    // w x y z: turns principal axes to the axes of the description
 } SandShape;
 
@@ -144,6 +161,11 @@ typedef struct SandScene
 	int32_t wall_material;
 	const SandObstacle *obstacles;
 	int obstacle_count;
+	SandCollider *const *colliders;
+	int collider_count;
+	const int32_t *collider_base; // number of the first triangle of each, counted over all; collider_count + 1
+	const SandBody *bodies;       // tracks owned by the scene
+	int body_count;
 	double drag, wind[3];
 	const SandForceRegion *regions;
 	int region_count;

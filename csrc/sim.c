@@ -32,6 +32,7 @@
 #define STEPS_PER_CONTACT 16 // of the contact time; leapfrog is stable to about 1/5 of it in a dense bed
 #define SLOW_MARGIN 0.15     // of the smallest radius: how far a slow sphere may move before a new list
 #define FAST_MARGIN 1.5      // of the smallest radius: at most, for a fast one
+#define COLLIDER_STEPS 25    // a list lasts at most as many when a collider moves
 #define SORT_LISTS 16        // lists between two sorts of the grains within one call
 
 struct SandSim
@@ -62,6 +63,16 @@ struct SandSim
 	SandSum *sums;     // one chunk's for every run, then those of chunks that wait for other runs
 	int64_t sum_capacity;
 	bool is_closing;
+
+	SandColliderState **collider_states;
+	double *collider_slack;    // m, of the list
+	double *collider_impulses; // six numbers each, of the last advance
+	double colliders_until;    // s: the list is good for the colliders' motion up to then
+	SandGrain *targets;        // per body
+	int32_t *body_at;          // per body: where its grain is in memory
+	double *impulses;          // per body, six numbers, of the last advance
+	double load_seconds;       // s, of the last advance
+	bool has_driven;
 
 	int32_t *waiting; // ids of unborn grains, in order of birth
 	int waiting_count;
@@ -115,11 +126,15 @@ static SandTraits *traits_of(const SandSim *sim, const SandGrain *grain)
 	return &sim->traits[grain - sim->grains];
 }
 
-static double moment_of(const SandSim *sim, const SandGrain *grain, int axis)
+static double moment(const SandSim *sim, const SandTraits *traits, const SandGrain *grain, int axis)
 {
-	const SandTraits *traits = traits_of(sim, grain);
 	double scale = traits->scale;
 	return sim->scene->shapes[traits->shape].inertia[axis] * scale * scale / grain->inverse_mass;
+}
+
+static double moment_of(const SandSim *sim, const SandGrain *grain, int axis)
+{
+	return moment(sim, traits_of(sim, grain), grain, axis);
 }
 
 // Angular velocity, world axes: R I^-1 R^T L.
@@ -138,15 +153,14 @@ static void spin_of(const SandSim *sim, const SandGrain *grain, double spin[3])
 	}
 }
 
-// The inverse: momentum of a given spin.
-static void set_spin(const SandSim *sim, SandGrain *grain, const float spin[3])
+// The inverse: momentum of a given spin. The grain need not be among the simulator's.
+static void momentum_of(const SandSim *sim, const SandTraits *traits, SandGrain *grain, const double spin[3])
 {
 	double m[3][3], body[3];
 	rotation_of(grain->orientation, m);
 	for (int k = 0; k < 3; ++k)
 	{
-		body[k] = moment_of(sim, grain, k) *
-		          (m[0][k] * (double)spin[0] + m[1][k] * (double)spin[1] + m[2][k] * (double)spin[2]);
+		body[k] = moment(sim, traits, grain, k) * (m[0][k] * spin[0] + m[1][k] * spin[1] + m[2][k] * spin[2]);
 	}
 	for (int k = 0; k < 3; ++k)
 	{
@@ -263,6 +277,14 @@ static void sweep(SandSim *sim, bool is_closing)
 	sim->is_closing = is_closing;
 	sand_pool_run(sim->pool, sweep_task, sim, sim->run_count);
 	sand_pool_run(sim->pool, rest_task, sim, sim->chunk_count);
+	double acts = 0.5 * sim->work.last_step + (is_closing ? 0 : 0.5 * sim->work.step); // s, that these forces act for
+	for (int c = 0; c < sim->chunk_count; ++c)
+	{
+		for (int i = 0; i < 6 * sim->scene->collider_count; ++i)
+		{
+			sim->collider_impulses[i] += acts * sim->chunks[c].collider_sums[i];
+		}
+	}
 	double force = 0, move = 0;
 	for (int c = 0; c < sim->chunk_count; ++c)
 	{
@@ -443,11 +465,16 @@ static void dress_task(void *context, int chunk_index)
 		SandGrain *grain = &sim->grains[i];
 		SandTraits *traits = &sim->traits[i];
 		const SandShape *shape = &sim->scene->shapes[traits->shape];
-		if (grain->flags & SAND_GRAIN_WAKING)
+		if ((grain->flags & SAND_GRAIN_WAKING) != 0 || traits->is_woken)
 		{
 			grain->flags &= ~(SAND_GRAIN_WAKING | SAND_GRAIN_ASLEEP);
+			traits->is_woken = 0;
 		}
 		traits->quiet_steps = grain->flags & SAND_GRAIN_STILL ? 0 : traits->quiet_steps;
+		if (traits->body >= 0)
+		{
+			sim->body_at[traits->body] = i;
+		}
 		chunk->awake_count += (grain->flags & SAND_GRAIN_STILL) == 0;
 		for (int k = 0; k < shape->sphere_count; ++k)
 		{
@@ -635,6 +662,33 @@ static void choose_margins(SandSim *sim)
 	run_pass(&pass, mark_fast_task);
 }
 
+static void place_colliders(SandSim *sim)
+{
+	for (int i = 0; i < sim->scene->collider_count; ++i)
+	{
+		sand_collider_set_time(sim->scene->colliders[i], sim->collider_states[i], sim->time);
+	}
+}
+
+// Colliders at the present time for a list, which looks as much farther as they may go while it lasts.
+static void fit_colliders(SandSim *sim)
+{
+	double horizon = COLLIDER_STEPS * sim->step_limit;
+	place_colliders(sim);
+	sim->colliders_until = DBL_MAX;
+	for (int i = 0; i < sim->scene->collider_count; ++i)
+	{
+		double speed = sand_collider_speed(sim->scene->colliders[i], sim->time, sim->time + horizon);
+		sand_collider_fit(sim->scene->colliders[i], sim->collider_states[i]);
+		sim->collider_slack[i] = speed * horizon;
+		// One that stands now may start later.
+		if (sand_collider_is_moving(sim->scene->colliders[i]))
+		{
+			sim->colliders_until = sim->time + horizon;
+		}
+	}
+}
+
 static SandStatus build_list(SandSim *sim, bool is_sorting, SandError *err)
 {
 	double begin = sand_ticks();
@@ -658,6 +712,7 @@ static SandStatus build_list(SandSim *sim, bool is_sorting, SandError *err)
 		cut_chunks(sim);
 		sand_pool_run(sim->pool, dress_task, sim, sim->chunk_count);
 		choose_margins(sim);
+		fit_colliders(sim);
 		status = sand_list_build(sim->list, sim->kernel, &sim->work, sim->chunks, sim->chunk_count, sim->sphere_base,
 		                         sim->sorter, sim->pool, err);
 		status = status != SAND_OK ? status : plan_runs(sim, err);
@@ -688,6 +743,32 @@ static SandStatus allocate(SandSim *sim, SandError *err)
 	sim->sphere_base = sand_alloc(grains, sizeof(int32_t));
 	sim->waiting = sand_alloc(grains, sizeof(int32_t));
 	sim->chunks = sand_alloc((size_t)sim->chunk_limit, sizeof(SandChunk));
+	size_t colliders = (size_t)sim->scene->collider_count, bodies = (size_t)sim->scene->body_count;
+	sim->collider_states = sand_alloc(colliders, sizeof(SandColliderState *));
+	sim->collider_slack = sand_alloc(colliders, sizeof(double));
+	sim->collider_impulses = sand_alloc(6 * colliders, sizeof(double));
+	sim->targets = sand_alloc(bodies, sizeof(SandGrain));
+	sim->body_at = sand_alloc(bodies, sizeof(int32_t));
+	sim->impulses = sand_alloc(6 * bodies, sizeof(double));
+	if (sim->collider_states == NULL || sim->collider_slack == NULL || sim->collider_impulses == NULL ||
+	    sim->targets == NULL || sim->body_at == NULL || sim->impulses == NULL)
+	{
+		return sand_fail_memory(err, colliders * 64 + bodies * sizeof(SandGrain), "the colliders and bodies");
+	}
+	for (size_t i = 0; i < colliders; ++i)
+	{
+		SandStatus status = sand_collider_state_create(sim->scene->colliders[i], &sim->collider_states[i], err);
+		if (status != SAND_OK)
+		{
+			return status;
+		}
+	}
+	sim->work.colliders = sim->scene->colliders;
+	sim->work.collider_count = sim->scene->collider_count;
+	sim->work.collider_states = sim->collider_states;
+	sim->work.collider_slack = sim->collider_slack;
+	sim->work.targets = sim->targets;
+	sim->work.impulses = sim->impulses;
 	if (sim->grains == NULL || sim->grains_spare == NULL || sim->traits == NULL || sim->traits_spare == NULL ||
 	    sim->spheres == NULL || sim->sphere_base == NULL || sim->waiting == NULL || sim->chunks == NULL)
 	{
@@ -722,6 +803,7 @@ static void set_scales(SandSim *sim)
 	work->material_count = scene->material_count;
 	work->wall_material = scene->wall_material;
 	work->obstacles = scene->obstacles;
+	work->obstacle_count = scene->obstacle_count;
 	work->drag = scene->drag;
 	memcpy(work->wind, scene->wind, sizeof(work->wind));
 	work->regions = scene->regions;
@@ -730,6 +812,51 @@ static void set_scales(SandSim *sim)
 	work->outflow_count = scene->outflow_count;
 	work->sleep_speed = scene->sleep_speed;
 	work->wake_speed_square = (float)(scene->wake_speed * scene->wake_speed);
+}
+
+// Where a driven grain is at a time, and how it moves: into `to`, which may be the grain itself.
+static void aim(const SandSim *sim, const SandGrain *grain, const SandBody *body, double time, SandGrain *to)
+{
+	const SandShape *shape = &sim->scene->shapes[traits_of(sim, grain)->shape];
+	SandPose pose;
+	sand_track_pose(body->track, time, &pose);
+	SandGrain aimed = *grain;
+	memcpy(aimed.position, pose.position, sizeof(aimed.position));
+	memcpy(aimed.velocity, pose.velocity, sizeof(aimed.velocity));
+	quaternion_multiply(pose.orientation, shape->axes, aimed.orientation);
+	quaternion_normalise(aimed.orientation);
+	momentum_of(sim, traits_of(sim, grain), &aimed, pose.spin);
+	*to = aimed;
+}
+
+// Before a move: targets of the driven ones at its end. Those that are due are let go, with the motion they have; true
+// when there were any, which have pairs now that they had not.
+static bool aim_bodies(SandSim *sim, double time_after)
+{
+	bool is_any_released = false;
+	if (!sim->has_driven)
+	{
+		return false;
+	}
+	sim->has_driven = false;
+	for (int i = 0; i < sim->scene->body_count; ++i)
+	{
+		SandGrain *grain = &sim->grains[sim->body_at[i]];
+		const SandBody *body = &sim->scene->bodies[i];
+		if ((grain->flags & SAND_GRAIN_DRIVEN) == 0)
+		{
+			continue;
+		}
+		if (body->release > 0 && sim->time >= body->release)
+		{
+			grain->flags &= ~SAND_GRAIN_DRIVEN;
+			is_any_released = true;
+			continue;
+		}
+		sim->has_driven = true;
+		aim(sim, grain, body, time_after, &sim->targets[i]);
+	}
+	return is_any_released;
 }
 
 static void load_scene(SandSim *sim)
@@ -745,8 +872,11 @@ static void load_scene(SandSim *sim)
 		const SandShape *shape = &scene->shapes[scene->grain_shapes[i]];
 		double q[4], scale = scene->grain_scales[i];
 		int material = scene->grain_materials[i];
-		sim->traits[i] = (SandTraits){
-		    .id = i, .shape = scene->grain_shapes[i], .material = material, .scale = scene->grain_scales[i]};
+		sim->traits[i] = (SandTraits){.id = i,
+		                              .shape = scene->grain_shapes[i],
+		                              .material = material,
+		                              .scale = scene->grain_scales[i],
+		                              .body = -1};
 		grain->inverse_mass = 1 / (shape->volume * scale * scale * scale * (double)scene->materials[material].density);
 		grain->inverse_inertia = is_isotropic(shape) ? 1 / moment_of(sim, grain, 0) : 0;
 		for (int k = 0; k < 4; ++k)
@@ -761,10 +891,24 @@ static void load_scene(SandSim *sim)
 			grain->position[k] = scene->grain_positions[3 * i + k];
 			grain->velocity[k] = scene->grain_velocities[3 * i + k];
 		}
-		set_spin(sim, grain, scene->grain_spins + 3 * i);
+		const float *spin = scene->grain_spins + 3 * i;
+		momentum_of(sim, &sim->traits[i], grain, (const double[3]){(double)spin[0], (double)spin[1], (double)spin[2]});
 		grain->flags = scene->grain_emitters[i] >= 0 ? SAND_GRAIN_UNBORN : 0;
 		sim->sphere_base[i] = base;
 		base += shape->sphere_count;
+	}
+	for (int i = 0; i < scene->body_count; ++i)
+	{
+		SandGrain *grain = &sim->grains[scene->bodies[i].grain];
+		sim->traits[scene->bodies[i].grain].body = i;
+		sim->body_at[i] = scene->bodies[i].grain;
+		grain->flags |= SAND_GRAIN_BODY;
+		if (scene->bodies[i].track != NULL)
+		{
+			grain->flags |= SAND_GRAIN_DRIVEN;
+			sim->has_driven = true;
+			aim(sim, grain, &scene->bodies[i], 0, grain);
+		}
 	}
 	for (int i = 0; i < scene->wall_count; ++i)
 	{
@@ -791,8 +935,10 @@ static SandStatus make_list(SandSim *sim, SandError *err)
 	                     .bridge = (float)(0.5 * (double)(scene->bridge * scene->radius_max) / unit),
 	                     .margin_slow = sim->work.margin_slow,
 	                     .margin_fast_limit = (float)(FAST_MARGIN * (double)scene->radius_min / unit),
-	                     .has_history = scene->has_history,
-	                     .obstacle_count = scene->obstacle_count};
+	                     .has_history = scene->has_history || scene->collider_count > 0,
+	                     .obstacle_count = scene->obstacle_count,
+	                     .collider_base = scene->collider_base,
+	                     .collider_count = scene->collider_count};
 	return sand_list_create(&desc, &sim->list, err);
 }
 
@@ -811,20 +957,71 @@ static SandStatus set_scheme(SandSim *sim, const SandSimDesc *desc, SandError *e
 	{
 		return SAND_OK;
 	}
-	if (scene->emitter_count > 0 || scene->outflow_count > 0 || scene->sleep_speed > 0 || scene->drag > 0 ||
-	    scene->region_count > 0 || (desc->scheme == SAND_SCHEME_RKF45 && scene->has_history))
+	if (scene->emitter_count > 0 || scene->outflow_count > 0 || scene->collider_count > 0 || scene->body_count > 0 ||
+	    scene->sleep_speed > 0 || scene->drag > 0 || scene->region_count > 0 ||
+	    (desc->scheme == SAND_SCHEME_RKF45 && scene->has_history))
 	{
-		return sand_fail(
-		    err, SAND_ERROR_ARGUMENT,
-		    "Time scheme %d is for comparison and knows no emitters, outflows, sleep, wind, regions%s; use "
-		    "leapfrog (0)",
-		    (int)desc->scheme, desc->scheme == SAND_SCHEME_RKF45 ? " or history friction" : "");
+		return sand_fail(err, SAND_ERROR_ARGUMENT,
+		                 "Time scheme %d is for comparison and knows no emitters, outflows, colliders, bodies, sleep, "
+		                 "wind, regions%s; use "
+		                 "leapfrog (0)",
+		                 (int)desc->scheme, desc->scheme == SAND_SCHEME_RKF45 ? " or history friction" : "");
 	}
 	sim->trial = sand_alloc((size_t)sim->grain_count * (SAND_RKF45_STAGES + 1), sizeof(SandSchemeState));
 	sim->work.loads = sand_alloc((size_t)sim->grain_count, sizeof(SandLoad));
 	return sim->trial != NULL && sim->work.loads != NULL
 	           ? SAND_OK
 	           : sand_fail_memory(err, (size_t)sim->grain_count * 7 * sizeof(SandSchemeState), "the trial states");
+}
+
+// Number of the body that a grain is, -1 for none.
+static int body_of(const SandSim *sim, int32_t id)
+{
+	for (int i = 0; i < sim->scene->body_count; ++i)
+	{
+		if (sim->scene->bodies[i].grain == id)
+		{
+			return i;
+		}
+	}
+	return -1;
+}
+
+static SandStatus refuse_overlap(const SandSim *sim, const SandContact *worst, float limit, SandError *err)
+{
+	int body = body_of(sim, worst->grain), other_body = worst->other >= 0 ? body_of(sim, worst->other) : -1;
+	int collider = -2 - sim->scene->obstacle_count - worst->other;
+	double overlap = worst->overlap, allowed = limit;
+	const char *label = body >= 0 ? "Body" : "Grain";
+	int number = body >= 0 ? body : worst->grain;
+	if (worst->other >= 0 && body < 0 && other_body < 0)
+	{
+		return sand_fail(
+		    err, SAND_ERROR_ARGUMENT,
+		    "Grains %d and %d overlap by %g m at the start, expected at most %g m (half the smallest radius); fill "
+		    "with more room between grains",
+		    worst->grain, worst->other, overlap, allowed);
+	}
+	if (worst->other >= 0)
+	{
+		return sand_fail(err, SAND_ERROR_ARGUMENT,
+		                 "%s %d and %s %d overlap by %g m at the start, expected at most %g m (half the smallest "
+		                 "radius); move the body away",
+		                 label, number, other_body >= 0 ? "body" : "grain", other_body >= 0 ? other_body : worst->other,
+		                 overlap, allowed);
+	}
+	if (collider >= 0)
+	{
+		return sand_fail(err, SAND_ERROR_ARGUMENT,
+		                 "%s %d is %g m deep in collider %d, mesh '%s', at the start, expected at most %g m (half the "
+		                 "smallest radius); move it away from the collider",
+		                 label, number, overlap, collider, sand_collider_name(sim->scene->colliders[collider]),
+		                 allowed);
+	}
+	return sand_fail(err, SAND_ERROR_ARGUMENT,
+	                 "%s %d is %g m deep in a collider at the start, expected at most %g m (half the smallest radius); "
+	                 "move the sand away from the collider",
+	                 label, number, overlap, allowed);
 }
 
 // The deepest overlap at the start must be one that a bed at rest could have.
@@ -858,22 +1055,9 @@ static SandStatus check_overlaps(SandSim *sim, SandError *err)
 			deepest = contacts[i].overlap > deepest.overlap ? contacts[i] : deepest;
 		}
 	}
-	const SandContact *worst = deepest.overlap > limit ? &deepest : NULL;
-	if (worst != NULL && worst->other >= 0)
+	if (deepest.overlap > limit)
 	{
-		status = sand_fail(
-		    err, SAND_ERROR_ARGUMENT,
-		    "Grains %d and %d overlap by %g m at the start, expected at most %g m (half the smallest radius); fill "
-		    "with more room between grains",
-		    worst->grain, worst->other, (double)worst->overlap, (double)limit);
-	}
-	else if (worst != NULL)
-	{
-		status = sand_fail(
-		    err, SAND_ERROR_ARGUMENT,
-		    "Grain %d is %g m deep in a collider at the start, expected at most %g m (half the smallest radius); "
-		    "move the sand away from the collider",
-		    worst->grain, (double)worst->overlap, (double)limit);
+		status = refuse_overlap(sim, &deepest, limit, err);
 	}
 	sand_free(contacts);
 	return status;
@@ -947,6 +1131,16 @@ void sand_sim_destroy(SandSim *sim)
 	sand_free(sim->spheres);
 	sand_free(sim->sphere_base);
 	sand_free(sim->waiting);
+	for (int i = 0; sim->collider_states != NULL && i < sim->scene->collider_count; ++i)
+	{
+		sand_collider_state_destroy(sim->collider_states[i]);
+	}
+	sand_free(sim->collider_states);
+	sand_free(sim->collider_slack);
+	sand_free(sim->collider_impulses);
+	sand_free(sim->targets);
+	sand_free(sim->body_at);
+	sand_free(sim->impulses);
 	sand_free(sim->trial);
 	sand_free(sim->work.loads);
 	sand_free(sim->chunks);
@@ -1003,7 +1197,12 @@ static double fastest(const SandSim *sim)
 static double safe_step(const SandSim *sim)
 {
 	const SandScene *scene = sim->scene;
-	double speed = fastest(sim), step = sim->step_limit, radius = scene->radius_min, field = 0;
+	double speed = fastest(sim), step = sim->step_limit, radius = scene->radius_min, field = 0, collider = 0;
+	for (int i = 0; i < scene->collider_count; ++i)
+	{
+		collider = fmax(collider, sand_collider_speed(scene->colliders[i], sim->time, sim->time + step));
+	}
+	speed += collider;
 	for (int k = 0; k < 3; ++k)
 	{
 		field += fabs(scene->gravity[k]);
@@ -1139,10 +1338,22 @@ static SandStatus take_scheme_step(SandSim *sim, SandError *err)
 static SandStatus take_step(SandSim *sim, SandError *err)
 {
 	sim->work.sleep_steps = (int)fmin(ceil(sim->scene->sleep_seconds / sim->work.step), 1e9);
+	if (aim_bodies(sim, sim->time + sim->work.step))
+	{
+		SandStatus listed = build_list(sim, false, err);
+		if (listed != SAND_OK)
+		{
+			sim->is_failed = true;
+			return listed;
+		}
+	}
+	place_colliders(sim);
 	sweep(sim, false);
 	sim->work.last_step = sim->work.step;
 	SandStatus status = report_bad_grain(sim, err);
-	if (status == SAND_OK && (needs_list(sim) || (sim->waiting_count > 0 && sim->next_birth <= sim->time)))
+	sim->time += sim->work.step;
+	if (status == SAND_OK && (needs_list(sim) || (sim->waiting_count > 0 && sim->next_birth <= sim->time) ||
+	                          sim->time + sim->step_limit > sim->colliders_until))
 	{
 		status = build_list(sim, sim->list_count % SORT_LISTS == 0, err);
 	}
@@ -1204,21 +1415,39 @@ SandStatus sand_sim_advance(SandSim *sim, double seconds, SandCancel *cancel, Sa
 	{
 		return status;
 	}
+	double begin = sim->time;
 	sim->work.step = sim->work.last_step = 0;
 	sim->trial_step = 0;
+	memset(sim->impulses, 0, 6 * (size_t)sim->scene->body_count * sizeof(double));
+	memset(sim->collider_impulses, 0, 6 * (size_t)sim->scene->collider_count * sizeof(double));
 	if (sim->scheme == SAND_SCHEME_LEAPFROG)
 	{
 		status = take_steps(sim, seconds, cancel, err);
 		// Velocities catch up with the positions, also when the call ends early.
 		if ((status == SAND_OK || status == SAND_CANCELLED) && sim->work.last_step > 0)
 		{
+			place_colliders(sim);
 			sweep(sim, true);
 		}
+		sim->load_seconds = sim->time - begin;
 		return status;
 	}
 	sand_pool_run(sim->pool, force_task, sim, sim->chunk_count);
 	sand_pool_run(sim->pool, gather_task, sim, sim->chunk_count);
 	return take_steps(sim, seconds, cancel, err);
+}
+
+void sand_sim_loads(const SandSim *sim, double *bodies_out, double *colliders_out)
+{
+	double per_second = sim->load_seconds > 0 ? 1 / sim->load_seconds : 0;
+	for (int i = 0; bodies_out != NULL && i < 6 * sim->scene->body_count; ++i)
+	{
+		bodies_out[i] = sim->impulses[i] * per_second;
+	}
+	for (int i = 0; colliders_out != NULL && i < 6 * sim->scene->collider_count; ++i)
+	{
+		colliders_out[i] = sim->collider_impulses[i] * per_second;
+	}
 }
 
 int64_t sand_sim_contacts(const SandSim *sim, SandContact *contacts_out, int64_t capacity)
@@ -1234,7 +1463,7 @@ int64_t sand_sim_contacts(const SandSim *sim, SandContact *contacts_out, int64_t
 
 // ---------------------------------------------------------------------------------------------- checkpoint
 
-#define CHECKPOINT_MAGIC UINT64_C(0x31544B4348435242) // "BRCHCKT1"
+#define CHECKPOINT_MAGIC UINT64_C(0x32544B4348435242) // "BRCHCKT2"
 
 typedef struct CheckpointHeader
 {
@@ -1291,6 +1520,7 @@ SandStatus sand_sim_save(SandSim *sim, void **bytes_out, size_t *byte_count_out,
 		memcpy(record->velocity, grain->velocity, sizeof(record->velocity));
 		memcpy(record->momentum, grain->momentum, sizeof(record->momentum));
 		record->flags = grain->flags & ~SAND_GRAIN_FAST; // made anew with every list
+		record->flags |= sim->traits[i].is_woken ? SAND_GRAIN_WAKING : 0;
 		record->quiet_steps = sim->traits[i].quiet_steps;
 	}
 	sand_list_read_springs(sim->list, (SandSpring *)(void *)(bytes + sizeof(CheckpointHeader) + grain_bytes));
@@ -1370,6 +1600,8 @@ SandStatus sand_sim_load(SandSim *sim, const void *bytes, size_t byte_count, San
 		memcpy(grain->velocity, record.velocity, sizeof(record.velocity));
 		memcpy(grain->momentum, record.momentum, sizeof(record.momentum));
 		grain->flags = record.flags;
+		sim->traits[i].is_woken = 0;
+		sim->has_driven = sim->has_driven || (grain->flags & SAND_GRAIN_DRIVEN) != 0;
 		sim->traits[i].quiet_steps = record.quiet_steps;
 	}
 	sim->time = header.time;
@@ -1451,7 +1683,7 @@ void sand_sim_read(const SandSim *sim, const SandSimArrays *arrays)
 		}
 		if (arrays->flags != NULL)
 		{
-			arrays->flags[id] = grain->flags & ~SAND_GRAIN_FAST;
+			arrays->flags[id] = grain->flags & ~(SAND_GRAIN_FAST | SAND_GRAIN_BODY);
 		}
 		for (size_t k = 0; k < 4 && arrays->orientations != NULL; ++k)
 		{

@@ -64,6 +64,11 @@ typedef struct SandSimArrays
 } SandSimArrays;
 void sand_sim_read(const SandSim *sim, const SandSimArrays *arrays);
 
+/// Mean contact force and torque over the last advance, for plots: on every body about its centre of mass, on every
+/// collider about its origin (sand_collider_origin). Six numbers each: N, N m. Each pointer may be NULL. Not while
+/// advancing; zero before the first.
+void sand_sim_loads(const SandSim *sim, double *bodies_out, double *colliders_out);
+
 /// Contacts as they act now, for validation and plots: writes at most capacity records, returns how many there are.
 /// Needs one advance before it. Not while advancing.
 int64_t sand_sim_contacts(const SandSim *sim, SandContact *contacts_out, int64_t capacity);

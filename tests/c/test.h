@@ -89,6 +89,7 @@ void test_scene(void);
 void test_sim(void);
 void test_contact(void);
 void test_obstacle(void);
+void test_coupling(void);
 void test_cache(void);
 void test_track(void);
 void test_collider(void);

@@ -748,7 +748,7 @@ static void every_saved_field_matters(void)
 				memcpy(at, &value, sizeof(value));
 			}
 		}
-		for (size_t at = HEADER + CLOUD_COUNT * RECORD; field == (int)FIELDS && at < byte_count; at += 20)
+		for (size_t at = HEADER + CLOUD_COUNT * RECORD; field == (int)FIELDS && at < byte_count; at += 24)
 		{
 			memset(copy + at + 8, 0, 12); // the stretch of every spring
 		}
