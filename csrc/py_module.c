@@ -115,8 +115,19 @@ static bool is_shape(PyArrayObject *array, npy_intp row_count, npy_intp column_c
 	       (column_count == 0 || PyArray_DIM(array, 1) == column_count);
 }
 
+/// ValueError with both shapes.
+static void raise_shape(PyArrayObject *array, const char *name, const char *expected)
+{
+	PyObject *shape = PyObject_GetAttrString((PyObject *)array, "shape");
+	if (shape != NULL)
+	{
+		PyErr_Format(PyExc_ValueError, "%s: found shape %S, expected %s", name, shape, expected);
+		Py_DECREF(shape);
+	}
+}
+
 /// ValueError with both shapes; an open number of rows is written N.
-static void raise_shape(PyArrayObject *array, const char *name, npy_intp row_count, npy_intp column_count)
+static void raise_rows(PyArrayObject *array, const char *name, npy_intp row_count, npy_intp column_count)
 {
 	char rows[32] = "N";
 	if (row_count >= 0)
@@ -128,12 +139,9 @@ static void raise_shape(PyArrayObject *array, const char *name, npy_intp row_cou
 	{
 		snprintf(columns, sizeof columns, " %lld", (long long)column_count);
 	}
-	PyObject *shape = PyObject_GetAttrString((PyObject *)array, "shape");
-	if (shape != NULL)
-	{
-		PyErr_Format(PyExc_ValueError, "%s: found shape %S, expected (%s,%s)", name, shape, rows, columns);
-		Py_DECREF(shape);
-	}
+	char expected[80];
+	snprintf(expected, sizeof expected, "(%s,%s)", rows, columns);
+	raise_shape(array, name, expected);
 }
 
 /// Takes array; gives a contiguous one of the type, itself when it is that already.
@@ -144,23 +152,29 @@ static PyArrayObject *contiguous(PyArrayObject *array, int type)
 	return (PyArrayObject *)result;
 }
 
+/// Any object as an array of numbers, of whatever type; type only names what is expected.
+static PyArrayObject *real_array(PyObject *object, int type, const char *name)
+{
+	PyArrayObject *array = array_of(object, name);
+	if (array != NULL && !is_real(array))
+	{
+		raise_kind(object, array, name, type == NPY_FLOAT64 ? "an array of float64" : "an array of float32");
+		Py_CLEAR(array);
+	}
+	return array;
+}
+
 /// Checks kind and shape, then converts to the floating-point type.
 static PyArrayObject *reals(PyObject *object, int type, const char *name, npy_intp row_count, npy_intp column_count)
 {
-	PyArrayObject *array = array_of(object, name);
+	PyArrayObject *array = real_array(object, type, name);
 	if (array == NULL)
 	{
 		return NULL;
 	}
-	if (!is_real(array))
-	{
-		raise_kind(object, array, name, type == NPY_FLOAT64 ? "an array of float64" : "an array of float32");
-		Py_DECREF(array);
-		return NULL;
-	}
 	if (!is_shape(array, row_count, column_count))
 	{
-		raise_shape(array, name, row_count, column_count);
+		raise_rows(array, name, row_count, column_count);
 		Py_DECREF(array);
 		return NULL;
 	}
@@ -175,6 +189,22 @@ PyArrayObject *sand_py_floats(PyObject *object, const char *name, npy_intp row_c
 PyArrayObject *sand_py_doubles(PyObject *object, const char *name, npy_intp row_count, npy_intp column_count)
 {
 	return reals(object, NPY_FLOAT64, name, row_count, column_count);
+}
+
+PyArrayObject *sand_py_float_frames(PyObject *object, const char *name)
+{
+	PyArrayObject *array = real_array(object, NPY_FLOAT32, name);
+	if (array == NULL)
+	{
+		return NULL;
+	}
+	if (PyArray_NDIM(array) != 3 || PyArray_DIM(array, 2) != 3)
+	{
+		raise_shape(array, name, "(F, N, 3)");
+		Py_DECREF(array);
+		return NULL;
+	}
+	return contiguous(array, NPY_FLOAT32);
 }
 
 /// -1 with ValueError when an element does not fit into 32 bits: a cast would cut it silently.
@@ -225,7 +255,7 @@ PyArrayObject *sand_py_ints(PyObject *object, const char *name, npy_intp row_cou
 	}
 	else if (!is_shape(array, row_count, column_count))
 	{
-		raise_shape(array, name, row_count, column_count);
+		raise_rows(array, name, row_count, column_count);
 	}
 	else
 	{

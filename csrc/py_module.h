@@ -47,6 +47,7 @@ PyObject *sand_py_raise(const SandPyState *state, const SandError *err);
 PyArrayObject *sand_py_floats(PyObject *object, const char *name, npy_intp row_count, npy_intp column_count);
 PyArrayObject *sand_py_doubles(PyObject *object, const char *name, npy_intp row_count, npy_intp column_count);
 PyArrayObject *sand_py_ints(PyObject *object, const char *name, npy_intp row_count, npy_intp column_count);
+PyArrayObject *sand_py_float_frames(PyObject *object, const char *name); // (F, N, 3) float32, any F and N
 
 /// Number arguments. NULL (left out) leaves *value_out as it is. -1 with TypeError or ValueError, naming the argument.
 int sand_py_uint64(PyObject *object, const char *name, uint64_t *value_out);

@@ -203,38 +203,45 @@ typedef struct SceneArguments
 	PyObject *density, *restitution, *friction, *materials, *material_pairs;
 	PyObject *orientations, *velocities, *spins, *scales, *grain_shapes, *grain_materials;
 	PyObject *wall_positions, *wall_radius, *wall_material, *planes, *obstacles;
-	PyObject *emitters, *outflows;
+	PyObject *emitters, *outflows, *colliders, *bodies;
 	PyObject *drag, *wind, *regions;
 	PyObject *sleep_speed, *sleep_seconds, *wake_speed, *seed;
 } SceneArguments;
+
+/// What the readers of the arguments share.
+typedef struct Reader
+{
+	PyObject *held;            // list of what lives as long as the call: arrays, meshes
+	const SandPyState *module; // for the type of meshes
+} Reader;
 
 static bool is_given(PyObject *object)
 {
 	return object != NULL && object != Py_None;
 }
 
-/// Puts the array, which it takes, into the list that lives as long as the call. -1 with an exception.
-static int hold(PyObject *held, PyArrayObject *array)
+/// Keeps the array, which it takes, as long as the call. -1 with an exception.
+static int hold(const Reader *reader, PyArrayObject *array)
 {
 	if (array == NULL)
 	{
 		return -1;
 	}
-	int result = PyList_Append(held, (PyObject *)array);
+	int result = PyList_Append(reader->held, (PyObject *)array);
 	Py_DECREF(array);
 	return result;
 }
 
 /// An optional float32 array of the scene; left out it stays NULL. row_count_out may be NULL.
-static int hold_floats(PyObject *held, PyObject *object, const char *name, npy_intp row_count, npy_intp column_count,
-                       const float **data_out, int64_t *row_count_out)
+static int hold_floats(const Reader *reader, PyObject *object, const char *name, npy_intp row_count,
+                       npy_intp column_count, const float **data_out, int64_t *row_count_out)
 {
 	if (!is_given(object))
 	{
 		return 0;
 	}
 	PyArrayObject *array = sand_py_floats(object, name, row_count, column_count);
-	if (hold(held, array) != 0)
+	if (hold(reader, array) != 0)
 	{
 		return -1;
 	}
@@ -247,14 +254,15 @@ static int hold_floats(PyObject *held, PyObject *object, const char *name, npy_i
 }
 
 /// An optional int32 array, one number per grain; left out it stays NULL.
-static int hold_ints(PyObject *held, PyObject *object, const char *name, npy_intp row_count, const int32_t **data_out)
+static int hold_ints(const Reader *reader, PyObject *object, const char *name, npy_intp row_count,
+                     const int32_t **data_out)
 {
 	if (!is_given(object))
 	{
 		return 0;
 	}
 	PyArrayObject *array = sand_py_ints(object, name, row_count, 0);
-	if (hold(held, array) != 0)
+	if (hold(reader, array) != 0)
 	{
 		return -1;
 	}
@@ -277,7 +285,7 @@ static PyObject *items_of(PyObject *object, const char *name, const char *expect
 }
 
 /// One (offsets, radii), or (offsets, radii, body). offsets None = all zero; body None = where the spheres are.
-static int read_shape(PyObject *held, PyObject *pair, Py_ssize_t index, SandShapeDesc *shape)
+static int read_shape(const Reader *reader, PyObject *pair, Py_ssize_t index, SandShapeDesc *shape)
 {
 	char name[64];
 	snprintf(name, sizeof name, "shapes[%lld]", (long long)index);
@@ -297,19 +305,19 @@ static int read_shape(PyObject *held, PyObject *pair, Py_ssize_t index, SandShap
 	snprintf(name, sizeof name, "shapes[%lld] radii", (long long)index);
 	PyObject *radii = PyTuple_GetItem(items, 1);
 	PyArrayObject *array = sand_py_floats(radii, name, -1, 0);
-	int result = hold(held, array);
+	int result = hold(reader, array);
 	if (result == 0)
 	{
 		shape->radii = PyArray_DATA(array);
 		sphere_count = PyArray_DIM(array, 0);
 		snprintf(name, sizeof name, "shapes[%lld] offsets", (long long)index);
-		result = hold_floats(held, PyTuple_GetItem(items, 0), name, (npy_intp)sphere_count, 3, &shape->offsets, NULL);
+		result = hold_floats(reader, PyTuple_GetItem(items, 0), name, (npy_intp)sphere_count, 3, &shape->offsets, NULL);
 	}
 	if (result == 0 && PyTuple_Size(items) == 3 && is_given(PyTuple_GetItem(items, 2)))
 	{
 		snprintf(name, sizeof name, "shapes[%lld] body", (long long)index);
 		array = sand_py_doubles(PyTuple_GetItem(items, 2), name, SAND_BODY_NUMBERS, 0);
-		result = hold(held, array);
+		result = hold(reader, array);
 		shape->body = result == 0 ? PyArray_DATA(array) : NULL;
 	}
 	// Beyond the limit the scene says so; here it only has to fit into the field.
@@ -319,7 +327,7 @@ static int read_shape(PyObject *held, PyObject *pair, Py_ssize_t index, SandShap
 }
 
 /// All shapes, in a block of sand_alloc that the caller frees: desc->shapes.
-static int read_shapes(PyObject *held, PyObject *object, SandSceneDesc *desc)
+static int read_shapes(const Reader *reader, PyObject *object, SandSceneDesc *desc)
 {
 	PyObject *pairs = items_of(object, "shapes", "a sequence of pairs (offsets, radii)");
 	if (pairs == NULL)
@@ -339,7 +347,7 @@ static int read_shapes(PyObject *held, PyObject *object, SandSceneDesc *desc)
 	int result = 0;
 	for (Py_ssize_t i = 0; i < count && result == 0; ++i)
 	{
-		result = read_shape(held, PyTuple_GetItem(pairs, i), i, &shapes[i]);
+		result = read_shape(reader, PyTuple_GetItem(pairs, i), i, &shapes[i]);
 	}
 	Py_DECREF(pairs);
 	return result;
@@ -353,6 +361,9 @@ typedef enum KeyKind
 	KEY_DOUBLE,
 	KEY_VECTOR, // three floats
 	KEY_PLACES, // Places
+	KEY_MESH,   // const SandMesh *
+	KEY_TRACK,  // SandTrack; None leaves it without samples
+	KEY_FRAMES, // Frames; None leaves them without vertices
 	KEY_INT,    // int32_t
 	KEY_BOOL,   // int32_t
 	KEY_CHOICE, // an enum, as the place in choices
@@ -366,6 +377,14 @@ typedef struct Places
 } Places;
 _Static_assert(offsetof(SandEmitter, position_count) - offsetof(SandEmitter, positions) == offsetof(Places, count),
                "the places of an emitter lie as written");
+
+/// What KEY_FRAMES writes: (F, N, 3) float32 in an array that is held for the call, and their times.
+typedef struct Frames
+{
+	double begin, interval; // s
+	const float *vertices;
+	npy_intp frame_count, vertex_count;
+} Frames;
 
 typedef struct Key
 {
@@ -485,6 +504,41 @@ CHECK_KEYS(outflow_keys);
 static const SandOutflow plain_outflow = {.min = {0, 0, 0}};
 static const Record outflow_record = RECORD("outflows", outflow_keys, plain_outflow);
 
+/// A collider's dict, from which its description is made when it is whole.
+typedef struct ColliderItem
+{
+	const SandMesh *mesh;
+	int32_t material;
+	SandTrack track;
+	Frames frames;
+} ColliderItem;
+
+static const Key collider_keys[] = {
+    {"mesh", KEY_MESH, offsetof(ColliderItem, mesh), true, NULL},
+    {"material", KEY_INT, offsetof(ColliderItem, material), false, NULL},
+    {"track", KEY_TRACK, offsetof(ColliderItem, track), false, NULL},
+    {"frames", KEY_FRAMES, offsetof(ColliderItem, frames), false, NULL},
+};
+CHECK_KEYS(collider_keys);
+static const ColliderItem plain_collider = {.mesh = NULL};
+static const Record collider_record = RECORD("colliders", collider_keys, plain_collider);
+
+typedef struct BodyItem
+{
+	int32_t grain;
+	SandTrack track;
+	double release; // s
+} BodyItem;
+
+static const Key body_keys[] = {
+    {"grain", KEY_INT, offsetof(BodyItem, grain), true, NULL},
+    {"track", KEY_TRACK, offsetof(BodyItem, track), false, NULL},
+    {"release", KEY_DOUBLE, offsetof(BodyItem, release), false, NULL},
+};
+CHECK_KEYS(body_keys);
+static const BodyItem plain_body = {.grain = 0};
+static const Record body_record = RECORD("bodies", body_keys, plain_body);
+
 /// Three numbers, in metres or what the argument is in. None is no vector here: the caller asks is_given().
 static int read_vector(PyObject *object, const char *name, float vector_out[3])
 {
@@ -499,10 +553,10 @@ static int read_vector(PyObject *object, const char *name, float vector_out[3])
 }
 
 /// (N, 3) float32. None is no array here.
-static int read_places(PyObject *held, PyObject *object, const char *name, Places *places_out)
+static int read_places(const Reader *reader, PyObject *object, const char *name, Places *places_out)
 {
 	PyArrayObject *array = sand_py_floats(object, name, -1, 3);
-	if (hold(held, array) != 0)
+	if (hold(reader, array) != 0)
 	{
 		return -1;
 	}
@@ -510,8 +564,123 @@ static int read_places(PyObject *held, PyObject *object, const char *name, Place
 	return 0;
 }
 
-/// One value of a dict into its place in the struct. where names the dict: "materials[1]". Arrays live in held.
-static int read_key(PyObject *held, const Key *key, PyObject *value, const char *where, char *record)
+/// A Mesh, kept as long as the call: another thread may take it out of its dict meanwhile.
+static int read_mesh(const Reader *reader, PyObject *object, const char *name, const SandMesh **mesh_out)
+{
+	if (!Py_IS_TYPE(object, (PyTypeObject *)reader->module->mesh_type))
+	{
+		sand_py_raise_type(object, name, "a Mesh");
+		return -1;
+	}
+	*mesh_out = sand_py_mesh(object);
+	return PyList_Append(reader->held, object);
+}
+
+/// The two times of a triple (begin, interval, array), and its array as it is. A new tuple that keeps the array; NULL
+/// with an exception. What is not a triple is told with the name of the third: "samples".
+static PyObject *read_times(PyObject *object, const char *name, const char *third, double *begin_out,
+                            double *interval_out)
+{
+	char expected[64], part[128];
+	snprintf(expected, sizeof expected, "a triple (begin, interval, %s)", third);
+	PyObject *items = items_of(object, name, expected);
+	if (items == NULL)
+	{
+		return NULL;
+	}
+	int result = 0;
+	if (PyTuple_Size(items) != 3)
+	{
+		PyErr_Format(PyExc_ValueError, "%s: found %zd items, expected %s", name, PyTuple_Size(items), expected);
+		result = -1;
+	}
+	if (result == 0)
+	{
+		snprintf(part, sizeof part, "%s begin", name);
+		result = sand_py_double(PyTuple_GetItem(items, 0), part, begin_out);
+	}
+	if (result == 0)
+	{
+		snprintf(part, sizeof part, "%s interval", name);
+		result = sand_py_double(PyTuple_GetItem(items, 1), part, interval_out);
+	}
+	if (result != 0)
+	{
+		Py_CLEAR(items);
+	}
+	return items;
+}
+
+/// -1 with ValueError when there are more than the core counts.
+static int check_sample_count(npy_intp count, const char *name)
+{
+	if (count <= INT32_MAX)
+	{
+		return 0;
+	}
+	PyErr_Format(PyExc_ValueError, "%s: found %zd, expected at most %d", name, (Py_ssize_t)count, INT32_MAX);
+	return -1;
+}
+
+/// (begin, interval, samples (N, 7)), or None.
+static int read_track(const Reader *reader, PyObject *object, const char *name, SandTrack *track_out)
+{
+	SandTrack track = {0};
+	*track_out = track;
+	if (!is_given(object))
+	{
+		return 0;
+	}
+	PyObject *items = read_times(object, name, "samples", &track.begin, &track.interval);
+	if (items == NULL)
+	{
+		return -1;
+	}
+	char part[128];
+	snprintf(part, sizeof part, "%s samples", name);
+	PyArrayObject *samples = sand_py_doubles(PyTuple_GetItem(items, 2), part, -1, SAND_TRACK_NUMBERS);
+	Py_DECREF(items);
+	if (hold(reader, samples) != 0 || check_sample_count(PyArray_DIM(samples, 0), part) != 0)
+	{
+		return -1;
+	}
+	track.samples = PyArray_DATA(samples);
+	track.sample_count = (int32_t)PyArray_DIM(samples, 0);
+	*track_out = track;
+	return 0;
+}
+
+/// (begin, interval, vertices (F, N, 3)), or None. That N is the mesh's, which may come later, is seen in the end.
+static int read_frames(const Reader *reader, PyObject *object, const char *name, Frames *frames_out)
+{
+	Frames frames = {0};
+	*frames_out = frames;
+	if (!is_given(object))
+	{
+		return 0;
+	}
+	PyObject *items = read_times(object, name, "vertices", &frames.begin, &frames.interval);
+	if (items == NULL)
+	{
+		return -1;
+	}
+	char part[128];
+	snprintf(part, sizeof part, "%s vertices", name);
+	PyArrayObject *vertices = sand_py_float_frames(PyTuple_GetItem(items, 2), part);
+	Py_DECREF(items);
+	if (hold(reader, vertices) != 0 || check_sample_count(PyArray_DIM(vertices, 0), part) != 0)
+	{
+		return -1;
+	}
+	frames.vertices = PyArray_DATA(vertices);
+	frames.frame_count = PyArray_DIM(vertices, 0);
+	frames.vertex_count = PyArray_DIM(vertices, 1);
+	*frames_out = frames;
+	return 0;
+}
+
+/// One value of a dict into its place in the struct. where names the dict: "materials[1]".
+static int read_key(const Reader *reader, const Key *key, PyObject *value, const char *where, char *record)
 {
 	char name[96];
 	snprintf(name, sizeof name, "%s %s", where, key->name);
@@ -519,6 +688,9 @@ static int read_key(PyObject *held, const Key *key, PyObject *value, const char 
 	float number = 0, vector[3] = {0};
 	double wide = 0;
 	Places places = {0};
+	const SandMesh *mesh = NULL;
+	SandTrack track = {0};
+	Frames frames = {0};
 	int32_t whole = 0;
 	bool is_true = false;
 	int choice = 0, result = 0;
@@ -537,8 +709,20 @@ static int read_key(PyObject *held, const Key *key, PyObject *value, const char 
 		memcpy(place, &wide, sizeof wide);
 		return result;
 	case KEY_PLACES:
-		result = read_places(held, value, name, &places);
+		result = read_places(reader, value, name, &places);
 		memcpy(place, &places, sizeof places);
+		return result;
+	case KEY_MESH:
+		result = read_mesh(reader, value, name, &mesh);
+		memcpy(place, &mesh, sizeof mesh);
+		return result;
+	case KEY_TRACK:
+		result = read_track(reader, value, name, &track);
+		memcpy(place, &track, sizeof track);
+		return result;
+	case KEY_FRAMES:
+		result = read_frames(reader, value, name, &frames);
+		memcpy(place, &frames, sizeof frames);
 		return result;
 	case KEY_INT:
 		result = sand_py_int32(value, name, &whole);
@@ -571,7 +755,7 @@ static void raise_unknown_key(const Record *record, PyObject *key, const char *w
 }
 
 /// One dict -> one struct, which holds the plain values already.
-static int read_record(PyObject *held, const Record *record, PyObject *object, Py_ssize_t index, char *struct_out)
+static int read_record(const Reader *reader, const Record *record, PyObject *object, Py_ssize_t index, char *struct_out)
 {
 	char where[64];
 	snprintf(where, sizeof where, "%s[%lld]", record->argument, (long long)index);
@@ -605,7 +789,7 @@ static int read_record(PyObject *held, const Record *record, PyObject *object, P
 			break;
 		}
 		is_seen[k] = true;
-		result = read_key(held, &record->keys[k], PyTuple_GetItem(item, 1), where, struct_out);
+		result = read_key(reader, &record->keys[k], PyTuple_GetItem(item, 1), where, struct_out);
 	}
 	Py_DECREF(items);
 	for (int k = 0; k < record->key_count && result == 0; ++k)
@@ -620,10 +804,9 @@ static int read_record(PyObject *held, const Record *record, PyObject *object, P
 }
 
 /// All dicts of an argument (NULL and None: none) behind lead_count plain structs, which the caller fills. The block is
-/// of sand_alloc and the caller's to free, also on failure; *block_out stays NULL when there is none. Arrays live in
-/// held.
-static int read_records(PyObject *held, const Record *record, PyObject *object, int64_t lead_count, void **block_out,
-                        int *count_out)
+/// of sand_alloc and the caller's to free, also on failure; *block_out stays NULL when there is none.
+static int read_records(const Reader *reader, const Record *record, PyObject *object, int64_t lead_count,
+                        void **block_out, int *count_out)
 {
 	PyObject *items = is_given(object) ? items_of(object, record->argument, "a sequence of dicts") : PyTuple_New(0);
 	if (items == NULL)
@@ -649,7 +832,7 @@ static int read_records(PyObject *held, const Record *record, PyObject *object, 
 		if (i >= lead_count)
 		{
 			Py_ssize_t index = (Py_ssize_t)(i - lead_count);
-			result = read_record(held, record, PyTuple_GetItem(items, index), index, one);
+			result = read_record(reader, record, PyTuple_GetItem(items, index), index, one);
 		}
 	}
 	Py_DECREF(items);
@@ -657,7 +840,7 @@ static int read_records(PyObject *held, const Record *record, PyObject *object, 
 }
 
 /// The list of materials, or the one that density, restitution and friction describe.
-static int read_materials(PyObject *held, const SceneArguments *from, SandSceneDesc *desc)
+static int read_materials(const Reader *reader, const SceneArguments *from, SandSceneDesc *desc)
 {
 	const struct
 	{
@@ -669,7 +852,8 @@ static int read_materials(PyObject *held, const SceneArguments *from, SandSceneD
 	               {from->friction, "friction", offsetof(SandMaterial, friction)}};
 	bool is_list = is_given(from->materials);
 	void *block = NULL;
-	int result = read_records(held, &material_record, from->materials, is_list ? 0 : 1, &block, &desc->material_count);
+	int result =
+	    read_records(reader, &material_record, from->materials, is_list ? 0 : 1, &block, &desc->material_count);
 	desc->materials = block;
 	for (size_t i = 0; i < sizeof numbers / sizeof numbers[0] && result == 0; ++i)
 	{
@@ -690,22 +874,22 @@ static int read_materials(PyObject *held, const SceneArguments *from, SandSceneD
 		return -1;
 	}
 	block = NULL;
-	result = read_records(held, &pair_record, from->material_pairs, 0, &block, &desc->material_pair_count);
+	result = read_records(reader, &pair_record, from->material_pairs, 0, &block, &desc->material_pair_count);
 	desc->material_pairs = block;
 	return result;
 }
 
 /// Planes first, then the dicts.
-static int read_obstacles(PyObject *held, const SceneArguments *from, SandSceneDesc *desc)
+static int read_obstacles(const Reader *reader, const SceneArguments *from, SandSceneDesc *desc)
 {
 	const float *planes = NULL;
 	int64_t plane_count = 0;
-	if (hold_floats(held, from->planes, "planes", -1, 6, &planes, &plane_count) != 0)
+	if (hold_floats(reader, from->planes, "planes", -1, 6, &planes, &plane_count) != 0)
 	{
 		return -1;
 	}
 	void *block = NULL;
-	int result = read_records(held, &obstacle_record, from->obstacles, plane_count, &block, &desc->obstacle_count);
+	int result = read_records(reader, &obstacle_record, from->obstacles, plane_count, &block, &desc->obstacle_count);
 	SandObstacle *obstacles = block;
 	desc->obstacles = obstacles;
 	for (int64_t i = 0; i < plane_count && result == 0; ++i)
@@ -714,6 +898,102 @@ static int read_obstacles(PyObject *held, const SceneArguments *from, SandSceneD
 		memcpy(obstacles[i].axis, planes + 6 * i + 3, sizeof(obstacles[i].axis));
 	}
 	return result;
+}
+
+/// The dicts of an argument as items that live as long as the call. *items_out stays NULL on failure.
+static int hold_records(const Reader *reader, const Record *record, PyObject *object, void **items_out, int *count_out)
+{
+	void *block = NULL;
+	int count = 0;
+	if (read_records(reader, record, object, 0, &block, &count) != 0)
+	{
+		sand_free(block);
+		return -1;
+	}
+	// An array that owns the block is as good a keeper as any; it takes the block, also on failure.
+	npy_intp byte_count = (npy_intp)((size_t)count * record->byte_count);
+	if (hold(reader, (PyArrayObject *)sand_py_block(block, NPY_UINT8, byte_count, 0)) != 0)
+	{
+		return -1;
+	}
+	*items_out = block;
+	*count_out = count;
+	return 0;
+}
+
+/// -1 with ValueError when the frames are of another mesh.
+static int check_frames(const ColliderItem *item, int index)
+{
+	npy_intp expected = item->mesh->vertex_count;
+	if (item->frames.vertices == NULL || item->frames.vertex_count == expected)
+	{
+		return 0;
+	}
+	PyErr_Format(PyExc_ValueError,
+	             "colliders[%d] frames vertices: found %zd vertices a frame, expected the %zd of its mesh '%s'", index,
+	             (Py_ssize_t)item->frames.vertex_count, (Py_ssize_t)expected, sand_mesh_shown_name(item->mesh));
+	return -1;
+}
+
+/// The descriptions are in a block of sand_alloc that the caller frees: desc->colliders.
+static int read_colliders(const Reader *reader, PyObject *object, SandSceneDesc *desc)
+{
+	void *block = NULL;
+	int count = 0;
+	if (hold_records(reader, &collider_record, object, &block, &count) != 0)
+	{
+		return -1;
+	}
+	const ColliderItem *items = block;
+	SandColliderDesc *colliders = sand_alloc((size_t)count, sizeof(SandColliderDesc));
+	if (colliders == NULL)
+	{
+		PyErr_NoMemory();
+		return -1;
+	}
+	desc->colliders = colliders;
+	desc->collider_count = count;
+	int result = 0;
+	for (int i = 0; i < count && result == 0; ++i)
+	{
+		const Frames *frames = &items[i].frames;
+		colliders[i] = (SandColliderDesc){.mesh = items[i].mesh,
+		                                  .track = items[i].track.samples != NULL ? &items[i].track : NULL,
+		                                  .frames = frames->vertices,
+		                                  .frame_count = (int32_t)frames->frame_count,
+		                                  .frame_begin = frames->begin,
+		                                  .frame_interval = frames->interval,
+		                                  .material = items[i].material};
+		result = check_frames(&items[i], i);
+	}
+	return result;
+}
+
+/// As the colliders: desc->bodies.
+static int read_bodies(const Reader *reader, PyObject *object, SandSceneDesc *desc)
+{
+	void *block = NULL;
+	int count = 0;
+	if (hold_records(reader, &body_record, object, &block, &count) != 0)
+	{
+		return -1;
+	}
+	const BodyItem *items = block;
+	SandBody *bodies = sand_alloc((size_t)count, sizeof(SandBody));
+	if (bodies == NULL)
+	{
+		PyErr_NoMemory();
+		return -1;
+	}
+	desc->bodies = bodies;
+	desc->body_count = count;
+	for (int i = 0; i < count; ++i)
+	{
+		bodies[i] = (SandBody){.grain = items[i].grain,
+		                       .track = items[i].track.samples != NULL ? &items[i].track : NULL,
+		                       .release = items[i].release};
+	}
+	return 0;
 }
 
 static int read_gravity(PyObject *object, double gravity[3])
@@ -764,28 +1044,28 @@ static int read_numbers(const SceneArguments *from, SandSceneDesc *desc)
 }
 
 /// Arrays of one row per grain, and the walls.
-static int read_grains(PyObject *held, const SceneArguments *from, SandSceneDesc *desc)
+static int read_grains(const Reader *reader, const SceneArguments *from, SandSceneDesc *desc)
 {
-	if (hold_floats(held, from->positions, "positions", -1, 3, &desc->grain_positions, &desc->grain_count) != 0)
+	if (hold_floats(reader, from->positions, "positions", -1, 3, &desc->grain_positions, &desc->grain_count) != 0)
 	{
 		return -1;
 	}
 	npy_intp count = (npy_intp)desc->grain_count;
-	if (hold_floats(held, from->orientations, "orientations", count, 4, &desc->grain_orientations, NULL) != 0 ||
-	    hold_floats(held, from->velocities, "velocities", count, 3, &desc->grain_velocities, NULL) != 0 ||
-	    hold_floats(held, from->spins, "spins", count, 3, &desc->grain_spins, NULL) != 0 ||
-	    hold_floats(held, from->scales, "scales", count, 0, &desc->grain_scales, NULL) != 0 ||
-	    hold_ints(held, from->grain_shapes, "grain_shapes", count, &desc->grain_shapes) != 0 ||
-	    hold_ints(held, from->grain_materials, "grain_materials", count, &desc->grain_materials) != 0)
+	if (hold_floats(reader, from->orientations, "orientations", count, 4, &desc->grain_orientations, NULL) != 0 ||
+	    hold_floats(reader, from->velocities, "velocities", count, 3, &desc->grain_velocities, NULL) != 0 ||
+	    hold_floats(reader, from->spins, "spins", count, 3, &desc->grain_spins, NULL) != 0 ||
+	    hold_floats(reader, from->scales, "scales", count, 0, &desc->grain_scales, NULL) != 0 ||
+	    hold_ints(reader, from->grain_shapes, "grain_shapes", count, &desc->grain_shapes) != 0 ||
+	    hold_ints(reader, from->grain_materials, "grain_materials", count, &desc->grain_materials) != 0)
 	{
 		return -1;
 	}
-	return hold_floats(held, from->wall_positions, "wall_positions", -1, 3, &desc->wall_positions, &desc->wall_count);
+	return hold_floats(reader, from->wall_positions, "wall_positions", -1, 3, &desc->wall_positions, &desc->wall_count);
 }
 
-/// Arguments -> description. The arrays live in held; the blocks are the caller's to free with free_scene_blocks(),
-/// also on failure.
-static int read_scene(PyObject *held, const SceneArguments *from, SandSceneDesc *desc)
+/// Arguments -> description. The arrays live as long as the reader's list; the blocks are the caller's to free with
+/// free_scene_blocks(), also on failure.
+static int read_scene(const Reader *reader, const SceneArguments *from, SandSceneDesc *desc)
 {
 	if (!is_given(from->positions) || !is_given(from->shapes))
 	{
@@ -793,26 +1073,30 @@ static int read_scene(PyObject *held, const SceneArguments *from, SandSceneDesc 
 		             is_given(from->positions) ? "shapes" : "positions");
 		return -1;
 	}
-	if (read_numbers(from, desc) != 0 || read_grains(held, from, desc) != 0 ||
-	    read_shapes(held, from->shapes, desc) != 0 || read_materials(held, from, desc) != 0 ||
-	    read_obstacles(held, from, desc) != 0)
+	if (read_numbers(from, desc) != 0 || read_grains(reader, from, desc) != 0 ||
+	    read_shapes(reader, from->shapes, desc) != 0 || read_materials(reader, from, desc) != 0 ||
+	    read_obstacles(reader, from, desc) != 0)
 	{
 		return -1;
 	}
 	void *regions = NULL, *emitters = NULL, *outflows = NULL;
-	int result = read_records(held, &region_record, from->regions, 0, &regions, &desc->region_count);
+	int result = read_records(reader, &region_record, from->regions, 0, &regions, &desc->region_count);
 	desc->regions = regions;
 	if (result == 0)
 	{
-		result = read_records(held, &emitter_record, from->emitters, 0, &emitters, &desc->emitter_count);
+		result = read_records(reader, &emitter_record, from->emitters, 0, &emitters, &desc->emitter_count);
 		desc->emitters = emitters;
 	}
 	if (result == 0)
 	{
-		result = read_records(held, &outflow_record, from->outflows, 0, &outflows, &desc->outflow_count);
+		result = read_records(reader, &outflow_record, from->outflows, 0, &outflows, &desc->outflow_count);
 		desc->outflows = outflows;
 	}
-	return result;
+	if (result == 0)
+	{
+		result = read_colliders(reader, from->colliders, desc);
+	}
+	return result == 0 ? read_bodies(reader, from->bodies, desc) : result;
 }
 
 static void free_scene_blocks(const SandSceneDesc *desc)
@@ -824,6 +1108,8 @@ static void free_scene_blocks(const SandSceneDesc *desc)
 	sand_free((void *)desc->regions);
 	sand_free((void *)desc->emitters);
 	sand_free((void *)desc->outflows);
+	sand_free((void *)desc->colliders);
+	sand_free((void *)desc->bodies);
 }
 
 static PyObject *scene_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -852,6 +1138,8 @@ static PyObject *scene_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 	                        "obstacles",
 	                        "emitters",
 	                        "outflows",
+	                        "colliders",
+	                        "bodies",
 	                        "drag",
 	                        "wind",
 	                        "regions",
@@ -863,19 +1151,19 @@ static PyObject *scene_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 	SceneArguments from = {0};
 	SandSceneDesc desc = {0};
 	if (!PyArg_ParseTupleAndKeywords(
-	        args, kwargs, "|$OOOOOOOOOOOOOOOOOOOOOOOOOOOOOOO:Scene", names, &from.positions, &from.shapes,
+	        args, kwargs, "|$OOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOO:Scene", names, &from.positions, &from.shapes,
 	        &from.gravity, &from.max_overlap, &from.max_speed, &from.restitution_speed, &from.density,
 	        &from.restitution, &from.friction, &from.materials, &from.material_pairs, &from.orientations,
 	        &from.velocities, &from.spins, &from.scales, &from.grain_shapes, &from.grain_materials,
 	        &from.wall_positions, &from.wall_radius, &from.wall_material, &from.planes, &from.obstacles, &from.emitters,
-	        &from.outflows, &from.drag, &from.wind, &from.regions, &from.sleep_speed, &from.sleep_seconds,
-	        &from.wake_speed, &from.seed))
+	        &from.outflows, &from.colliders, &from.bodies, &from.drag, &from.wind, &from.regions, &from.sleep_speed,
+	        &from.sleep_seconds, &from.wake_speed, &from.seed))
 	{
 		return NULL;
 	}
 	SceneObject *self = NULL;
-	PyObject *held = PyList_New(0);
-	if (held != NULL && read_scene(held, &from, &desc) == 0)
+	const Reader reader = {PyList_New(0), state_of(type)};
+	if (reader.held != NULL && read_scene(&reader, &from, &desc) == 0)
 	{
 		self = (SceneObject *)allocate(type);
 	}
@@ -892,7 +1180,7 @@ static PyObject *scene_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 		}
 	}
 	free_scene_blocks(&desc);
-	Py_XDECREF(held);
+	Py_XDECREF(reader.held);
 	return (PyObject *)self;
 }
 
@@ -933,7 +1221,7 @@ static PyObject *scene_max_speed(PyObject *self, void *closure)
 }
 
 static PyGetSetDef scene_getset[] = {
-    {"grain_count", scene_grain_count, NULL, "Number of grains.", NULL},
+    {"grain_count", scene_grain_count, NULL, "Number of grains, given and emitted.", NULL},
     {"sphere_count", scene_sphere_count, NULL, "Number of spheres of all grains.", NULL},
     {"hash", scene_hash, NULL, "Hash of the whole description: frames of another hash are stale.", NULL},
     {"contact_time", scene_contact_time, NULL, "Duration of a head-on impact of two grains, in seconds.", NULL},
@@ -946,7 +1234,8 @@ static PyType_Slot scene_slots[] = {
      "Scene(*, positions, shapes, gravity=(0, 0, -9.81), max_overlap=0, max_speed=0, restitution_speed=0, density=0, "
      "restitution=0, friction=-1, materials=None, material_pairs=None, orientations=None, velocities=None, spins=None, "
      "scales=None, grain_shapes=None, grain_materials=None, wall_positions=None, wall_radius=0, wall_material=0, "
-     "planes=None, obstacles=None, emitters=None, outflows=None, drag=0, wind=(0, 0, 0), regions=None, sleep_speed=0, "
+     "planes=None, obstacles=None, emitters=None, outflows=None, colliders=None, bodies=None, drag=0, wind=(0, 0, 0), "
+     "regions=None, sleep_speed=0, "
      "sleep_seconds=0, "
      "wake_speed=0, seed=0)\n--\n\n"
      "What is simulated, in SI units; 0 = the core's default. Copied; never changes.\n\n"
@@ -959,7 +1248,12 @@ static PyType_Slot scene_slots[] = {
      "regions: dicts of min, max, acceleration.\n"
      "emitters: dicts of positions (K, 3), rate (grains per second) and end (s), and any of begin, velocity, shape,\n"
      "    material, scale. Their grains follow the given ones, which may then be none.\n"
-     "outflows: dicts of min, max: boxes that take out the grains whose centre comes into them."},
+     "outflows: dicts of min, max: boxes that take out the grains whose centre comes into them.\n"
+     "colliders: dicts of mesh (a Mesh) and any of material; track = (begin, interval, samples) when it moves: x y z,\n"
+     "    w x y z at even times in s, (S, 7) float64; frames = (begin, interval, vertices) when it changes shape:\n"
+     "    (F, V, 3) float32.\n"
+     "bodies: dicts of grain, whose forces loads() tells, and, when it is driven, track as above and release (s; 0 =\n"
+     "    never): when it is let go."},
     {Py_tp_new, (void *)scene_new},
     {Py_tp_dealloc, (void *)scene_dealloc},
     {Py_tp_getset, scene_getset},
@@ -1274,6 +1568,33 @@ static PyObject *sim_contacts(PyObject *self, PyObject *ignored)
 	return array;
 }
 
+/// A new (row_count, 6) array. NULL with an exception.
+static PyObject *new_loads(npy_intp row_count)
+{
+	npy_intp shape[2] = {row_count, 6};
+	return PyArray_SimpleNew(2, shape, NPY_FLOAT64);
+}
+
+static PyObject *sim_loads(PyObject *self, PyObject *ignored)
+{
+	(void)ignored;
+	const SimObject *object = idle_sim(self);
+	if (object == NULL)
+	{
+		return NULL;
+	}
+	const SandScene *scene = scene_of(object->scene);
+	PyObject *bodies = new_loads(scene->body_count);
+	PyObject *colliders = bodies != NULL ? new_loads(scene->collider_count) : NULL;
+	if (colliders == NULL)
+	{
+		Py_XDECREF(bodies);
+		return NULL;
+	}
+	sand_sim_loads(object->sim, PyArray_DATA((PyArrayObject *)bodies), PyArray_DATA((PyArrayObject *)colliders));
+	return Py_BuildValue("{s:N,s:N}", "bodies", bodies, "colliders", colliders);
+}
+
 static PyObject *sim_save(PyObject *self, PyObject *ignored)
 {
 	(void)ignored;
@@ -1366,10 +1687,16 @@ static PyMethodDef sim_methods[] = {
      "flags()\n--\n\n"
      "A new (N,) int32 array, a sum for each grain of 1 lost: left the domain, 2 asleep, 8 not yet born, 16 taken by\n"
      "an outflow."},
+    {"loads", sim_loads, METH_NOARGS,
+     "loads()\n--\n\n"
+     "What the contacts did over the last advance(), on average: a dict of bodies (B, 6) and colliders (C, 6), new\n"
+     "float64 arrays of force in N and torque in N m: about the body's centre of mass, or the collider's track\n"
+     "(without one, the middle of its bounds). Zero before the first."},
     {"contacts", sim_contacts, METH_NOARGS,
      "contacts()\n--\n\n"
      "The contacts as they act now, after an advance(): a new structured array of grain, other (grain; -1 a wall,\n"
-     "-2 - i obstacle i), overlap and point in metres, normal towards grain, normal_force and shear_force in N."},
+     "-2 - i obstacle i; after the last obstacle the colliders go on), overlap and point in metres, normal towards\n"
+     "grain, normal_force and shear_force in N."},
     {"save", sim_save, METH_NOARGS, "save()\n--\n\nThe whole state as bytes, for load()."},
     {"load", sim_load, METH_O,
      "load(bytes)\n--\n\n"

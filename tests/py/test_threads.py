@@ -199,6 +199,7 @@ def test_a_busy_sim_refuses_every_other_call(scene):
             sim.hash,
             sim.contacts,
             sim.flags,
+            sim.loads,
             sim.save,
             lambda: sim.load(data),
         ):
