@@ -105,12 +105,12 @@ static const struct
 	const char *name;
 	void (*run)(void);
 } suites[] = {
-    {"base", test_base},       {"pool", test_pool},         {"sort", test_sort},   {"io", test_io},
-    {"mesh", test_mesh},       {"repair", test_repair},     {"field", test_field}, {"surface", test_surface},
-    {"sampler", test_sampler}, {"spread", test_spread},     {"fit", test_fit},     {"solid", test_solid},
-    {"clump", test_clump},     {"packing", test_packing},   {"scene", test_scene}, {"sim", test_sim},
-    {"contact", test_contact}, {"obstacle", test_obstacle}, {"coupling", test_coupling}, {"cache", test_cache},
-    {"collider", test_collider},
+    {"base", test_base},         {"pool", test_pool},         {"sort", test_sort},         {"io", test_io},
+    {"mesh", test_mesh},         {"repair", test_repair},     {"field", test_field},       {"surface", test_surface},
+    {"sampler", test_sampler},   {"spread", test_spread},     {"fit", test_fit},           {"solid", test_solid},
+    {"clump", test_clump},       {"packing", test_packing},   {"scene", test_scene},       {"sim", test_sim},
+    {"contact", test_contact},   {"obstacle", test_obstacle}, {"coupling", test_coupling}, {"cache", test_cache},
+    {"collider", test_collider}, {"track", test_track},
 };
 enum
 {
