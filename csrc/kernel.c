@@ -1445,9 +1445,9 @@ INLINE void transpose_d4(d4 v[4])
 
 // turn() of four grains at once, in columns: one after the other they would wait for their own results. q becomes the
 // turned ones; returned: the squares of their half angles, whose turn is only good below a quarter radian squared.
-INLINE d4 turn_columns(d4 q[4], const d4 spin[3], double dt)
+INLINE d4 turn_columns(d4 q[4], const d4 spin[3], d4 dt)
 {
-	d4 half = splat_d4(0.5 * dt), h[3] = {spin[0] * half, spin[1] * half, spin[2] * half};
+	d4 half = 0.5 * dt, h[3] = {spin[0] * half, spin[1] * half, spin[2] * half};
 	d4 square = h[0] * h[0] + h[1] * h[1] + h[2] * h[2];
 	d4 s = sine_ratio(square), c = cosine(square), x = h[0] * s, y = h[1] * s, z = h[2] * s;
 	d4 t[4] = {
@@ -1468,7 +1468,7 @@ INLINE d4 turn_columns(d4 q[4], const d4 spin[3], double dt)
 #define TURN_LIMIT 0.0625 // the quarter radian of turn(), squared
 
 // Orientations in rows, spins in columns.
-INLINE void turn_four(d4 q[4], const d4 spin[3], double dt)
+INLINE void turn_four(d4 q[4], const d4 spin[3], d4 dt)
 {
 	d4 r[4];
 	memcpy(r, q, sizeof(r));
@@ -1482,7 +1482,7 @@ INLINE void turn_four(d4 q[4], const d4 spin[3], double dt)
 	}
 	for (int k = 0; k < 4; ++k)
 	{
-		q[k] = square[k] < TURN_LIMIT ? r[k] : turn_safely(q[k], (d4){spin[0][k], spin[1][k], spin[2][k], 0}, dt);
+		q[k] = square[k] < TURN_LIMIT ? r[k] : turn_safely(q[k], (d4){spin[0][k], spin[1][k], spin[2][k], 0}, dt[k]);
 	}
 }
 
@@ -1565,6 +1565,12 @@ static void finish(const SandWork *work, SandChunk *chunks, int index)
 		Kick kick;
 		if ((grain->flags & SAND_GRAIN_STILL) == 0 && owed_kick(work, chunk, &m, grain, 0, &kick))
 		{
+			if (work->turn > 0 && shape_of(work, grain)->sphere_count == 1)
+			{
+				d4 q = load_d4(grain->orientation);
+				store_d4(grain->orientation,
+				         turn_safely(q, spin_of(work, grain, q, load_d3(grain->momentum)), work->turn));
+			}
 			store_d3(grain->velocity, kick.velocity);
 			store_d3(grain->momentum, kick.momentum);
 		}
@@ -1590,9 +1596,9 @@ static double driven_speed_square(const SandWork *work, const SandGrain *grain)
 	return speed * speed;
 }
 
-// Both kicks of one grain; false when it does not move on. The spin is the one to turn with.
+// Both kicks of one grain; false when it does not move on. The spin is the one to turn with, for that time.
 INLINE bool kick_grain(const SandWork *work, SandChunk *chunk, const Motion *m, SandGrain *grain, d4 *velocity_out,
-                       d4 *spin_out)
+                       d4 *spin_out, double *turn_out)
 {
 	Kick kick;
 	if (!owed_kick(work, chunk, m, grain, m->half, &kick))
@@ -1611,6 +1617,7 @@ INLINE bool kick_grain(const SandWork *work, SandChunk *chunk, const Motion *m, 
 	store_d3(grain->velocity, velocity);
 	store_d3(grain->momentum, momentum);
 	d4 q = load_d4(grain->orientation), spin = spin_of(work, grain, q, momentum);
+	*turn_out = shape_of(work, grain)->sphere_count == 1 ? work->turn : m->dt;
 	if (!(grain->inverse_inertia > 0))
 	{
 		// Midpoint rule: the spin of a free asymmetric body changes with its orientation.
@@ -1672,6 +1679,28 @@ static void report_bad(SandChunk *chunk, int32_t id, double speed_square)
 	}
 }
 
+// Turns four lone spheres by what is due; false, with nothing done, when one spins too fast for it.
+static bool turn_lone(const SandWork *work, SandGrain *grains, const d4 spin[3])
+{
+	d4 q[4];
+	for (int k = 0; k < 4; ++k)
+	{
+		q[k] = load_d4(grains[k].orientation);
+	}
+	transpose_d4(q);
+	d4 square = turn_columns(q, spin, splat_d4(work->turn));
+	if (mask_bits_l4(~(square < TURN_LIMIT)) != 0)
+	{
+		return false;
+	}
+	transpose_d4(q);
+	for (int k = 0; k < 4; ++k)
+	{
+		store_d4(grains[k].orientation, q[k]);
+	}
+	return true;
+}
+
 // The move of four lone spheres in columns, the same bits as one after the other in less than half the time. False,
 // with nothing done, when one of them needs a closer look: it leaves the domain, is bad, spins fast, or falls asleep.
 INLINE bool move_four(const SandWork *work, const SandChunk *chunk, const Motion *m, SandGrain *grains, d4 *fastest,
@@ -1680,7 +1709,7 @@ INLINE bool move_four(const SandWork *work, const SandChunk *chunk, const Motion
 	SandSphere *spheres = work->spheres + grains[0].first_sphere;
 	const SandSum *sums = chunk->sums + (grains[0].first_sphere - chunk->first_sphere);
 	f4 force[4], torque[4], listed[4];
-	d4 velocity[4], momentum[4], position[4], q[4], spin[3];
+	d4 velocity[4], momentum[4], position[4], spin[3];
 	for (int k = 0; k < 4; ++k)
 	{
 		force[k] = load_f4(sums[k].force);
@@ -1688,7 +1717,6 @@ INLINE bool move_four(const SandWork *work, const SandChunk *chunk, const Motion
 		velocity[k] = load_d4(grains[k].velocity);
 		momentum[k] = load_d4(grains[k].momentum);
 		position[k] = load_d4(grains[k].position);
-		q[k] = load_d4(grains[k].orientation);
 		listed[k] = (f4)load_i4(spheres[k].x_listed);
 	}
 	transpose_f4(force);
@@ -1696,7 +1724,6 @@ INLINE bool move_four(const SandWork *work, const SandChunk *chunk, const Motion
 	transpose_d4(velocity);
 	transpose_d4(momentum);
 	transpose_d4(position);
-	transpose_d4(q);
 	transpose_f4(listed);
 	// The fourth columns are what stands beside them in SandGrain, and go back unchanged.
 	d4 inverse_mass = position[3], inverse_inertia = velocity[3];
@@ -1720,8 +1747,7 @@ INLINE bool move_four(const SandWork *work, const SandChunk *chunk, const Motion
 		rows_s[k] = narrow(spin[k] * unit);
 	}
 	is_odd |= ~(speed_square < splat_d4(work->speed_limit * work->speed_limit));
-	is_odd |= ~(turn_columns(q, spin, m->dt) < TURN_LIMIT);
-	if (mask_bits_l4(is_odd) != 0)
+	if (mask_bits_l4(is_odd) != 0 || (work->turn > 0 && !turn_lone(work, grains, spin)))
 	{
 		return false;
 	}
@@ -1734,7 +1760,6 @@ INLINE bool move_four(const SandWork *work, const SandChunk *chunk, const Motion
 	transpose_d4(velocity);
 	transpose_d4(momentum);
 	transpose_d4(position);
-	transpose_d4(q);
 	i4 is_fast = ((i4){grains[0].flags, grains[1].flags, grains[2].flags, grains[3].flags} & SAND_GRAIN_FAST) != 0;
 	f4 slow = {m->far_slow, m->far_slow, m->far_slow, m->far_slow};
 	f4 fast = {m->far_fast, m->far_fast, m->far_fast, m->far_fast};
@@ -1746,7 +1771,6 @@ INLINE bool move_four(const SandWork *work, const SandChunk *chunk, const Motion
 		store_d4(grains[k].velocity, velocity[k]);
 		store_d4(grains[k].momentum, momentum[k]);
 		store_d4(grains[k].position, position[k]);
-		store_d4(grains[k].orientation, q[k]);
 		store_i4(spheres[k].x, (i4)rows_x[k]);
 		store_f4(spheres[k].velocity, rows_v[k]);
 		store_f4(spheres[k].spin, rows_s[k]);
@@ -1779,6 +1803,7 @@ static void move(const SandWork *work, SandChunk *chunks, int index)
 			continue;
 		}
 		bool is_moving[4];
+		double time[4] = {0};
 		d4 velocity[4], spin[4], q[4];
 		for (int k = 0; k < 4; ++k)
 		{
@@ -1788,12 +1813,12 @@ static void move(const SandWork *work, SandChunk *chunks, int index)
 			if (is_moving[k])
 			{
 				q[k] = load_d4(grains[k].orientation);
-				is_moving[k] = kick_grain(work, chunk, &m, &grains[k], &velocity[k], &spin[k]);
+				is_moving[k] = kick_grain(work, chunk, &m, &grains[k], &velocity[k], &spin[k], &time[k]);
 			}
 		}
 		d4 s[4] = {spin[0], spin[1], spin[2], spin[3]};
 		transpose_d4(s);
-		turn_four(q, s, m.dt);
+		turn_four(q, s, load_d4(time));
 		d4 v[4] = {velocity[0], velocity[1], velocity[2], velocity[3]};
 		transpose_d4(v);
 		d4 speed_square = v[0] * v[0] + v[1] * v[1] + v[2] * v[2];

@@ -106,6 +106,7 @@ typedef struct SandWork
 	double gravity[3]; // m/s^2
 	double step;       // s, of the next move
 	double last_step;  // s, of the move before the forces: springs stretch by it, and half of its kick is owed
+	double turn;       // s, that lone spheres turn by in the next move, or when finished: 0 in most
 	double domain_min[3], domain_max[3];
 	double speed_limit;             // m/s
 	float margin_slow, margin_fast; // units: how far a sphere may move before its list is stale

@@ -33,6 +33,7 @@
 #define SLOW_MARGIN 0.15     // of the smallest radius: how far a slow sphere may move before a new list
 #define FAST_MARGIN 1.5      // of the smallest radius: at most, for a fast one
 #define COLLIDER_STEPS 25    // a list lasts at most as many when a collider moves
+#define TURN_STEPS 8         // lone spheres turn once in so many: nothing but their look depends on it
 #define SORT_LISTS 16        // lists between two sorts of the grains within one call
 
 struct SandSim
@@ -74,7 +75,9 @@ struct SandSim
 	double load_seconds;       // s, of the last advance
 	bool has_driven;
 
-	int32_t *waiting; // ids of unborn grains, in order of birth
+	double turn_seconds; // s moved since lone spheres last turned
+	int turn_steps;      // in as many steps
+	int32_t *waiting;    // ids of unborn grains, in order of birth
 	int waiting_count;
 	SandScheme scheme;
 	double tolerance;
@@ -275,6 +278,11 @@ static void sweep(SandSim *sim, bool is_closing)
 {
 	int threads = sand_pool_thread_count(sim->pool);
 	sim->is_closing = is_closing;
+	sim->turn_seconds += is_closing ? 0 : sim->work.step;
+	bool is_turning = is_closing || ++sim->turn_steps == TURN_STEPS;
+	sim->work.turn = is_turning ? sim->turn_seconds : 0;
+	sim->turn_seconds = is_turning ? 0 : sim->turn_seconds;
+	sim->turn_steps = is_turning ? 0 : sim->turn_steps;
 	sand_pool_run(sim->pool, sweep_task, sim, sim->run_count);
 	sand_pool_run(sim->pool, rest_task, sim, sim->chunk_count);
 	double acts = 0.5 * sim->work.last_step + (is_closing ? 0 : 0.5 * sim->work.step); // s, that these forces act for

@@ -56,6 +56,27 @@ static void free_fall_is_a_parabola(void)
 	stop(run);
 }
 
+// Lone spheres turn every few steps only: at the end of a call they have turned by all of it, whatever its length.
+static void free_sphere_turns_evenly(void)
+{
+	const float place[3] = {0, 0, 0}, spin[3] = {0, 0, 30}, upright[4] = {1, 0, 0, 0};
+	SandSceneDesc desc = {.shapes = &ball, .shape_count = 1, .grain_positions = place, .grain_count = 1};
+	desc.grain_spins = spin;
+	desc.grain_orientations = upright;
+	Run run = start(&desc, 1, 1e-4);
+	double time = 0;
+	for (int i = 1; i < 30; ++i)
+	{
+		float q[4] = {0};
+		advance(run, 1e-4 * i);
+		time += 1e-4 * i;
+		sand_sim_read(run.sim, &(SandSimArrays){.orientations = q});
+		CHECK_NEAR(q[0], cos(15 * time), 1e-6);
+		CHECK_NEAR(q[3], sin(15 * time), 1e-6);
+	}
+	stop(run);
+}
+
 static void free_asymmetric_body_keeps_energy_and_angular_momentum(void)
 {
 	float offsets[9] = {0, 0, 0, 0.02f, 0, 0, 0, 0.05f, 0}, radii[3] = {0.01f, 0.01f, 0.01f};
@@ -1057,6 +1078,7 @@ static void every_failed_allocation_is_reported_and_leaks_nothing(void)
 void test_sim(void)
 {
 	RUN(free_fall_is_a_parabola);
+	RUN(free_sphere_turns_evenly);
 	RUN(free_asymmetric_body_keeps_energy_and_angular_momentum);
 	RUN(collapsing_cloud_conserves_momentum_and_loses_energy);
 	RUN(every_thread_count_gives_the_same_bits);
