@@ -28,11 +28,16 @@
 // Cosine of the angle between two normals, 8 degrees: a crease flatter than that counts as none. Seen from inside it
 // has two minima whose distances differ by half the square of the angle, 1 % of a radius: less than usual overlaps.
 #define FLAT_COSINE 0.99
-// Slope of an edge or corner against a face that it lies in, as at a T-junction or a seam.
+// Slope of an edge or corner against the plane of a contact that it lies in.
 #define FLAT_SLOPE 1e-3
 // A centre is through an edge or corner when it is this far behind one of the triangles there and behind all others:
 // rolling round the rim of an open mesh begins with 0, being pressed through with 1.
 #define BEHIND 0.5
+// A centre nearer than this share of the reach may be through with the next step, and for the triangles beside, but for
+// rounding, it may be already: what is known then stays.
+#define HOLD 0.1
+// Two contacts on gently bent triangles that meet are no farther apart than this share of the reach: twice the angle.
+#define FLAT_APART 0.3
 // Rounding of a place carried into the mesh's axes, as a share of the reach or the size.
 #define CARRYING 1e-9
 
@@ -1074,8 +1079,10 @@ typedef struct Call
 	int count;
 } Call;
 
-// While a call runs, a side is also 2 or -2: known (half of it), but the other one if nothing is pressed through;
-// 3 or -3: not known before, and a third of it if nothing is pressed through.
+// While a call runs, a side is open, unless p is over that face:
+// 2 or -2: known, half of it, but the other one if nothing is held;
+// 3 or -3: not known before, and a third of it if nothing is held;
+// 4 or -4: known, a quarter of it.
 static float known_side(float side)
 {
 	return fabsf(side) == 3 ? 0 : side < 0 ? -1.0F : side > 0 ? 1.0F : 0;
@@ -1088,9 +1095,9 @@ static void note_side(float *side, bool is_over_face, double lift)
 	{
 		*side = 3 * sign;
 	}
-	else if (!is_over_face && *side != sign)
+	else if (!is_over_face)
 	{
-		*side *= 2;
+		*side *= *side == sign ? 4 : 2;
 	}
 }
 
@@ -1277,47 +1284,114 @@ static bool is_pressed(const Call *call, const Candidate *a)
 	return deepest < -BEHIND * length;
 }
 
-// Sides that are open get their value. When p is pressed through somewhere no known side changes, and one not known is
-// judged from where p would be on the right side: mirrored at the nearest place that it is pressed through.
-static void settle_sides(const Call *call, const Candidate *through)
+// Where p is on the side it belongs to, off the face or feature that holds it there.
+static void clear_place(const Call *call, const Candidate *holding, double out[3])
 {
-	double mirrored[3];
-	for (int k = 0; k < 3 && through != NULL; ++k)
+	double height = sqrt(holding->foot.square), side = (double)known_side(call->sides[holding->slot]);
+	double lifted = fmax(height, HOLD * call->reach), side_of_feature = holding->is_pressed ? -1 : 1;
+	bool is_normal = holding->foot.feature == FACE || is_on_feature(call, holding);
+	for (int k = 0; k < 3; ++k)
 	{
-		mirrored[k] = call->p[k] - 2 * through->foot.d[k];
+		double n = is_normal ? side * holding->foot.normal[k] : side_of_feature * holding->foot.d[k] / height;
+		out[k] = call->p[k] - holding->foot.d[k] + lifted * n;
+	}
+}
+
+// 1 when the two have an edge in common and are wound alike, -1 when they are wound against each other, 0 when they
+// have none.
+static float winding(const int32_t a[3], const int32_t b[3])
+{
+	for (int i = 0; i < 3; ++i)
+	{
+		for (int k = 0; k < 3; ++k)
+		{
+			if (a[i] == b[k] && a[(i + 1) % 3] == b[(k + 2) % 3])
+			{
+				return 1;
+			}
+			if (a[i] == b[k] && a[(i + 1) % 3] == b[(k + 1) % 3])
+			{
+				return -1;
+			}
+		}
+	}
+	return 0;
+}
+
+// Around the triangle that holds p the open sides follow its own from edge to edge: the surface goes on there, and so
+// may p. Behind a bent surface a plane's side would not tell.
+static void spread_side(const Call *call, const Candidate *holding)
+{
+	int ring[CANDIDATE_LIMIT], count = 1, settled = 1;
+	ring[0] = holding->slot;
+	call->sides[holding->slot] = known_side(call->sides[holding->slot]);
+	for (int slot = 0; slot < call->count && count < CANDIDATE_LIMIT; ++slot)
+	{
+		const int32_t *corners = call->c->triangles + 3 * (size_t)call->triangles[slot];
+		if (fabsf(call->sides[slot]) >= 2 &&
+		    (has_corner(corners, holding->corners[0]) || has_corner(corners, holding->corners[1]) ||
+		     has_corner(corners, holding->corners[2])))
+		{
+			ring[count++] = slot;
+		}
+	}
+	for (int from = 0; from < settled; ++from)
+	{
+		for (int i = settled; i < count; ++i)
+		{
+			float side = winding(call->c->triangles + 3 * (size_t)call->triangles[ring[from]],
+			                     call->c->triangles + 3 * (size_t)call->triangles[ring[i]]);
+			if (side != 0)
+			{
+				int slot = ring[i];
+				ring[i] = ring[settled];
+				ring[settled++] = slot;
+				call->sides[slot] = side * call->sides[ring[from]];
+			}
+		}
+	}
+}
+
+// Open sides get their value. When p is held somewhere they follow its side there, farther off what is known stays, and
+// what is not is judged from the side that p belongs to.
+static void settle_sides(const Call *call, const Candidate *holding)
+{
+	double place[3], length;
+	if (holding != NULL)
+	{
+		spread_side(call, holding);
+		clear_place(call, holding, place);
 	}
 	for (int slot = 0; slot < call->count; ++slot)
 	{
-		float *side = &call->sides[slot];
-		float size = fabsf(*side);
-		if (size == 2)
+		float side = call->sides[slot], size = fabsf(side), sign = side < 0 ? -1.0F : 1.0F;
+		if (size == 2 && holding == NULL)
 		{
-			*side = through != NULL ? 0.5F * *side : -0.5F * *side;
+			sign = -sign;
 		}
-		else if (size == 3 && through == NULL)
+		else if (size == 3 && holding != NULL)
 		{
-			*side = *side < 0 ? -1.0F : 1.0F;
+			sign = lift_over(call, slot, place, &length) < 0 ? -1.0F : 1.0F;
 		}
-		else if (size == 3)
-		{
-			double length;
-			*side = lift_over(call, slot, mirrored, &length) < 0 ? -1.0F : 1.0F;
-		}
+		call->sides[slot] = size == 0 ? 0 : sign;
 	}
 }
 
 static void judge(const Call *call, Candidate *all, int count)
 {
-	const Candidate *through = NULL;
+	const Candidate *holding = NULL;
 	for (int i = 0; i < count; ++i)
 	{
-		all[i].is_pressed = is_pressed(call, &all[i]);
-		if (all[i].is_pressed && (through == NULL || all[i].foot.square < through->foot.square))
+		Candidate *a = &all[i];
+		a->is_pressed = is_pressed(call, a);
+		bool holds = known_side(call->sides[a->slot]) != 0 &&
+		             (a->is_pressed || a->foot.square < HOLD * HOLD * call->reach * call->reach);
+		if (holds && (holding == NULL || a->foot.square < holding->foot.square))
 		{
-			through = &all[i];
+			holding = a;
 		}
 	}
-	settle_sides(call, through);
+	settle_sides(call, holding);
 	for (int i = 0; i < count; ++i)
 	{
 		Candidate *a = &all[i];
@@ -1339,12 +1413,15 @@ static void judge(const Call *call, Candidate *all, int count)
 	}
 }
 
-// Edges and corners of a triangle that p is pressed through are seen from the wrong side.
+// Edges and corners of a triangle that p is pressed through are seen from the wrong side. Of triangles that meet, and
+// that it is behind, it is pressed through the nearest one.
 static bool is_false(const Candidate *all, int count, const Candidate *a)
 {
-	for (int i = 0; i < count && a->foot.feature != FACE && !a->is_pressed; ++i)
+	for (int i = 0; i < count && (a->foot.feature != FACE || a->is_pressed); ++i)
 	{
-		if (all[i].is_pressed && meet(a, &all[i]))
+		const Candidate *b = &all[i];
+		bool is_nearer = b->foot.square < a->foot.square || (b->foot.square == a->foot.square && b->slot < a->slot);
+		if (b->is_pressed && (!a->is_pressed || is_nearer) && meet(a, b))
 		{
 			return true;
 		}
@@ -1352,21 +1429,18 @@ static bool is_false(const Candidate *all, int count, const Candidate *a)
 	return false;
 }
 
-// Also an edge or corner within a face's plane, as at a T-junction or a seam.
-static bool is_same_contact(const Candidate *kept, const Candidate *a)
+// Two places of a part that is flat or gently bent; or an edge or corner in the plane of the contact, as at a
+// T-junction or a seam, where triangles go on without meeting.
+static bool is_same_contact(const Candidate *kept, const Candidate *a, double reach)
 {
-	if (dot(kept->n, a->n) > FLAT_COSINE && meet(kept, a))
+	double way[3];
+	subtract(kept->foot.d, a->foot.d, way);
+	double apart = dot(way, way), rise = dot(way, kept->n);
+	if (dot(kept->n, a->n) > FLAT_COSINE && apart <= FLAT_APART * FLAT_APART * reach * reach && meet(kept, a))
 	{
 		return true;
 	}
-	if (kept->foot.feature != FACE || a->foot.feature == FACE)
-	{
-		return false;
-	}
-	double way[3];
-	subtract(kept->foot.d, a->foot.d, way);
-	double rise = dot(way, kept->n);
-	return rise * rise <= FLAT_SLOPE * FLAT_SLOPE * dot(way, way);
+	return a->foot.feature != FACE && rise * rise <= FLAT_SLOPE * FLAT_SLOPE * apart;
 }
 
 // By distance, then slot.
@@ -1390,14 +1464,14 @@ static int sort_candidates(const Candidate *all, int count, int *order)
 }
 
 // The nearest of those that are one contact stays, under the lowest slot.
-static int choose(Candidate *all, int count, Candidate *kept[SAND_HIT_LIMIT])
+static int choose(Candidate *all, int count, double reach, Candidate *kept[SAND_HIT_LIMIT])
 {
 	int order[CANDIDATE_LIMIT], sorted = sort_candidates(all, count, order), kept_count = 0;
 	for (int i = 0; i < sorted; ++i)
 	{
 		Candidate *a = &all[order[i]];
 		int same = 0;
-		while (same < kept_count && !is_same_contact(kept[same], a))
+		while (same < kept_count && !is_same_contact(kept[same], a, reach))
 		{
 			++same;
 		}
@@ -1456,7 +1530,7 @@ int sand_collider_touch(const SandCollider *c, const SandColliderState *state, c
 	carry(c, state, p, call.p);
 	int found = find_candidates(&call, all);
 	judge(&call, all, found);
-	int hit_count = choose(all, found, kept);
+	int hit_count = choose(all, found, reach, kept);
 	for (int i = 0; i < hit_count; ++i)
 	{
 		SandHit *hit = &hits_out[i];

@@ -1,10 +1,12 @@
 // collider: a triangle mesh that grains bounce off: standing, moving or changing shape.
-// Comes in: a mesh with a track, or its vertices over time. Goes out: where a sphere touches it, and how it moves there.
+// Comes in: a mesh with a track, or its vertices over time. Goes out: where a sphere touches it, and how it moves
+// there.
 //
 // A sphere touches the mesh at every local minimum of the distance from its centre: on a flat part at one place however
-// it is cut into triangles, in a corner at two or three. Both sides of a triangle hold, so an open mesh is a thin wall
-// and a closed one holds grains in as well as out. Which side a sphere is on is remembered per sphere and triangle while
-// it is near, so that a centre pressed through the surface is pushed back, not on.
+// it is cut into triangles, in a corner at two or three; a crease of less than 8 degrees counts as flat. Both sides of
+// a triangle hold, so an open mesh is a thin wall and a closed one holds grains in as well as out. Which side a sphere
+// is on is remembered per sphere and triangle while it is near, so that a centre pressed through the surface is pushed
+// back, not on.
 #ifndef SAND_COLLIDER_H
 #define SAND_COLLIDER_H
 
@@ -35,7 +37,7 @@ const char *sand_collider_name(const SandCollider *collider); // the mesh's
 int sand_collider_triangle_count(const SandCollider *collider);
 int32_t sand_collider_material(const SandCollider *collider);
 bool sand_collider_is_moving(const SandCollider *collider);
-uint64_t sand_collider_hash(const SandCollider *collider, uint64_t seed); // of everything it was made from
+uint64_t sand_collider_hash(const SandCollider *collider, uint64_t seed); // of all it was made from but names
 /// Box of all the places it ever is, m.
 void sand_collider_bounds(const SandCollider *collider, double low_out[3], double high_out[3]);
 /// The fastest any point of it moves between two times, m/s; 0 when it stands.
@@ -51,7 +53,7 @@ void sand_collider_set_time(const SandCollider *collider, SandColliderState *sta
 /// Makes the search below fit the time set. Free when it is rigid. Not while another thread uses the state.
 void sand_collider_fit(const SandCollider *collider, SandColliderState *state);
 
-/// Origin of the torques told of it at the time set, m: the track's position, or the middle of its bounds.
+/// Origin of the torques told of it at the time set, m: the track's position, or the middle of sand_collider_bounds.
 void sand_collider_origin(const SandCollider *collider, const SandColliderState *state, double origin_out[3]);
 
 /// Triangles with a point within reach of p, perhaps a few more; ascending. Writes at most capacity, returns how many
