@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""bake: sampler, scene, simulator and cache in one run, on any thread. Imports no bpy.
+"""bake: a job in, frames in the cache out, on any thread. Imports no bpy.
 
-Comes in: a Job of plain arrays and numbers. Goes out: frame files in the cache folder, a Progress any thread may read,
-and one sentence when it fails. Everything is validated before the first older frame is removed.
+Comes in: a job.Job of plain arrays and numbers. Goes out: frame files and the loads of bodies and colliders in the cache
+folder, a Progress any thread may read, and one sentence when it fails. Everything is validated before the first older
+frame is removed.
 """
 
+import csv
 import dataclasses
 import math
 import os
@@ -14,51 +16,13 @@ import threading
 import time
 import traceback
 
-import numpy as np
-
-from . import engine
-
-# Room between neighbouring grains at the start, in bounding radii: 2 is touching, the rest is free for jitter, so that
-# the first rows do not fall as a crystal.
-FILL_SPACING = 2.05
-FILL_JITTER = 1.0
+from . import assembly, engine
+from .job import BakeError
 
 FRAME_OVERHEAD_BYTES = 4096  # header and file-system rounding of one frame, for the estimate of disk use
 
-
-class BakeError(Exception):
-    """A bake that cannot start or go on; the text is the sentence for the user."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Source:
-    """One mesh in world space: name, (N,3) float32 vertices in metres, (M,3) int32 triangles."""
-
-    name: str
-    vertices: np.ndarray
-    triangles: np.ndarray
-
-
-@dataclasses.dataclass(frozen=True)
-class Job:
-    """All a bake needs, in SI units. The arrays must not change while the bake runs."""
-
-    sand: tuple
-    colliders: tuple
-    folder: str
-    frame_start: int
-    frame_end: int
-    frame_seconds: float  # s per frame
-    gravity: tuple = (0.0, 0.0, -9.81)  # m/s^2
-    radius: float = 0.02  # m, of a grain's spheres and of the wall spheres
-    shape: str = "TETRAHEDRON"
-    restitution: float = 0.5
-    friction: float = 0.5
-    density: float = 2600.0  # kg/m^3
-    max_overlap: float = 0.2  # share of the radius at the fastest impact
-    max_speed: float = 0.0  # m/s of the fastest impact; 0 = free fall through the scene
-    seed: int = 0
-    threads: int = 0
+LOADS_NAME = "loads.csv"
+LOADS_HEADER = ("frame", "seconds", "object", "fx", "fy", "fz", "tx", "ty", "tz")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,44 +83,47 @@ def disk_free(folder):
     return usage.free if usage.total > 0 else math.inf
 
 
-def grain_shape(shape, radius):
-    """Sphere offsets (K,3) and radii (K,) of a grain in metres, and its bounding radius."""
-    if shape == "SPHERE":
-        offsets = np.zeros((1, 3), np.float32)
-    else:
-        offsets = engine.core.tetrahedron(radius)
-    radii = np.full(len(offsets), radius, np.float32)
-    return offsets, radii, float(np.linalg.norm(offsets, axis=1).max() + radius)
+# ---------------------------------------------------------------------------------------------------------------------
+# Loads: one line per frame and body or collider, mean force (N) and torque (N m) over the frame
 
 
-def near_any(points, others, distance):
-    """Mask of the points that have one of the others within distance (m). Cells of that size, 27 of them looked at."""
-    near = np.zeros(len(points), bool)
-    if len(points) == 0 or len(others) == 0:
-        return near
-    origin = np.minimum(points.min(axis=0), others.min(axis=0)).astype(np.float64)
-    point_cells = ((points - origin) / distance).astype(np.int64) + 1
-    other_cells = ((others - origin) / distance).astype(np.int64) + 1
-    size_y, size_z = (np.maximum(point_cells.max(axis=0), other_cells.max(axis=0)) + 2)[1:]
-    strides = np.array((size_y * size_z, size_z, 1), np.int64)
-    other_keys = other_cells @ strides
-    order = np.argsort(other_keys, kind="stable")
-    other_keys = other_keys[order]
-    others = others[order]
-    point_keys = point_cells @ strides
-    for offset in np.ndindex(3, 3, 3):
-        keys = point_keys + (np.array(offset) - 1) @ strides
-        first = np.searchsorted(other_keys, keys, side="left")
-        last = np.searchsorted(other_keys, keys, side="right")
-        open_points = np.flatnonzero((first < last) & ~near)
-        while len(open_points):
-            difference = points[open_points] - others[first[open_points]]
-            hit = (difference * difference).sum(axis=1) < distance * distance
-            near[open_points[hit]] = True
-            open_points = open_points[~hit]
-            first[open_points] += 1
-            open_points = open_points[first[open_points] < last[open_points]]
-    return near
+def is_loads_ours(folder):
+    """True when there is no file of that name in the folder, or one that a bake wrote."""
+    try:
+        with open(os.path.join(folder, LOADS_NAME), encoding="utf-8", errors="replace", newline="") as stream:
+            return stream.readline(1000).rstrip("\r\n") == ",".join(LOADS_HEADER)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except IsADirectoryError:
+        return False
+
+
+def free_loads(folder):
+    """Removes the loads of an older bake, and no other file."""
+    path = os.path.join(folder, LOADS_NAME)
+    if os.path.isfile(path) and is_loads_ours(folder):
+        os.remove(path)
+
+
+def free_folder(folder):
+    """Removes frames and loads, and the folder where it is empty then: how many frames, and their bytes."""
+    free_loads(folder)
+    return engine.core.free_frames(folder)
+
+
+def add_loads(folder, lines):
+    """Adds lines at the end of the file, which is made when it is not there."""
+    path = os.path.join(folder, LOADS_NAME)
+    is_new = not os.path.exists(path)
+    with open(path, "a", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        if is_new:
+            writer.writerow(LOADS_HEADER)
+        writer.writerows(lines)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The bake
 
 
 class Bake:
@@ -167,10 +134,12 @@ class Bake:
         if engine.core is None:
             raise BakeError(engine.problem)
         self.job = job
-        self.progress = Progress(frame_count=job.frame_end - job.frame_start + 1)
+        self.progress = Progress(frame_count=job.frame_count)
         self.error = ""
         self.warnings = []
         self.settings_hash = 0
+        self.assembled = None  # assembly.Assembled, once it is made
+        self._cancel = engine.core.Cancel()  # for what samples meshes
         self._cancelled = threading.Event()
         self._sim = None
         self._thread = None
@@ -183,6 +152,7 @@ class Bake:
     def cancel(self):
         """The frames written so far stay."""
         self._cancelled.set()
+        self._cancel.cancel()
         sim = self._sim
         if sim is not None:
             sim.cancel()
@@ -197,8 +167,8 @@ class Bake:
         self._on_progress = on_progress
         try:
             self._advance_to("PREPARING")
-            scene, sim = self._prepare()
-            self._write_frames(scene, sim)
+            made, sim = self._prepare()
+            self._write_frames(made, sim)
             self._advance_to("DONE", seconds_left=0.0)
         except (engine.core.Cancelled, KeyboardInterrupt):
             self._advance_to("STOPPED")
@@ -224,93 +194,40 @@ class Bake:
     def _prepare(self):
         """Everything that can fail for a reason the user can mend, before any older frame is touched."""
         job, core = self.job, engine.core
-        offsets, radii, bound = grain_shape(job.shape, job.radius)
-        meshes = [core.Mesh(source.vertices, source.triangles, name=source.name) for source in job.sand]
-        walls = [core.Mesh(source.vertices, source.triangles, name=source.name) for source in job.colliders]
-
-        # Two spheres of the wall's own radius at most one radius apart leave no hole for a third of the same size.
-        covers = []
-        for index, mesh in enumerate(walls):
-            covers.append(core.cover(mesh, spacing=job.radius, seed=job.seed + index))
-            self._stop_if_cancelled()
-        wall_positions = np.concatenate(covers) if covers else None
-
-        parts = []
-        left_out = 0
-        for index, mesh in enumerate(meshes):
-            points = core.fill(
-                mesh, spacing=FILL_SPACING * bound, clearance=bound, jitter=FILL_JITTER, seed=job.seed + index
-            )
-            self._stop_if_cancelled()
-            blocked = np.zeros(len(points), bool)
-            for other in parts:
-                blocked |= near_any(points, other, 2 * bound)
-            if wall_positions is not None:
-                blocked |= near_any(points, wall_positions, bound + job.radius)
-            left_out += int(blocked.sum())
-            parts.append(points[~blocked])
-        positions = np.ascontiguousarray(np.concatenate(parts))
-        if len(positions) == 0:
-            raise BakeError(
-                f"No grain is left: each of the {left_out} that fit touches a collider; "
-                "move the sand away from the colliders or use smaller grains"
-            )
-        if left_out:
-            self.warnings.append(
-                f"{left_out} of {left_out + len(positions)} grains were left out because they touch a collider or other sand"
-            )
-
-        # Shear with a history: the viscous kind lets a heap creep, this one stands still, and costs little more.
-        material = {
-            "density": job.density,
-            "restitution": job.restitution,
-            "friction": job.friction,
-            "shear": "history",
-        }
-        scene = core.Scene(
-            positions=positions,
-            shapes=[(offsets, radii)],
-            gravity=job.gravity,
-            materials=[material],
-            max_overlap=job.max_overlap,
-            max_speed=job.max_speed,
-            wall_positions=wall_positions,
-            wall_radius=job.radius if wall_positions is not None else 0.0,
-            seed=job.seed,
-        )
-        sim = core.Sim(scene, threads=job.threads)
+        made = assembly.assemble(job, self.warnings, self._cancel, self._stop_if_cancelled)
+        sim = core.Sim(made.scene, threads=job.threads)
         self._sim = sim
-        self.progress = dataclasses.replace(self.progress, grain_count=len(positions))
+        self.assembled = made
+        count = made.scene.grain_count
+        self.progress = dataclasses.replace(self.progress, grain_count=count - made.body_count)
 
-        needed = self.progress.frame_count * (len(positions) * 4 * (3 + 4 + 3) + FRAME_OVERHEAD_BYTES)
+        numbers = 3 + 4 + 3 + (1 if made.has_flags else 0)
+        needed = self.progress.frame_count * (count * 4 * numbers + FRAME_OVERHEAD_BYTES)
         free = disk_free(job.folder) + core.list_frames(job.folder)[1]
         if free < needed:
             raise BakeError(
                 f"The bake needs {size(needed)} but the disk of '{job.folder}' has {size(free)} free; "
                 "choose another cache folder, fewer frames or larger grains"
             )
+        if (made.body_names or made.collider_names) and not is_loads_ours(job.folder):
+            raise BakeError(
+                f"The file '{os.path.join(job.folder, LOADS_NAME)}' is not Barchan's and would be overwritten; "
+                "move it away or choose another cache folder"
+            )
         self._stop_if_cancelled()
         core.make_folder(job.folder)
-        return scene, sim
+        return made, sim
 
-    def _write_frames(self, scene, sim):
+    def _write_frames(self, made, sim):
         job, core = self.job, engine.core
-        self.settings_hash = scene.hash
-        core.free_frames(job.folder)
-        core.make_folder(job.folder)  # free_frames also removes a folder that is empty afterwards
+        self.settings_hash = made.scene.hash
+        free_folder(job.folder)
+        core.make_folder(job.folder)  # it is removed where it is empty
         start = time.monotonic()
         for index, frame in enumerate(range(job.frame_start, job.frame_end + 1)):
             if index > 0:
                 sim.advance(job.frame_seconds)
-            arrays = {"position": sim.positions(), "rotation": sim.orientations(), "velocity": sim.velocities()}
-            core.write_frame(
-                job.folder,
-                frame,
-                arrays,
-                seconds=sim.info()["time"],
-                settings_hash=scene.hash,
-                state_hash=sim.hash(),
-            )
+            self._write_frame(frame, made, sim)
             left = -1.0
             if index > 0:  # the first frame is not simulated and would make the estimate too short
                 left = (time.monotonic() - start) / index * (job.frame_end - frame)
@@ -318,7 +235,23 @@ class Bake:
             self._stop_if_cancelled()
         lost = sim.info()["lost_count"]
         if lost:
-            self.warnings.append(f"{lost} of {scene.grain_count} grains left the simulated space and stand still there")
+            self.warnings.append(
+                f"{lost} of {made.scene.grain_count} grains left the simulated space and stand still there"
+            )
+
+    def _write_frame(self, frame, made, sim):
+        job, seconds = self.job, sim.info()["time"]
+        arrays = {"position": sim.positions(), "rotation": sim.orientations(), "velocity": sim.velocities()}
+        if made.has_flags:
+            arrays["flags"] = sim.flags()
+        engine.core.write_frame(
+            job.folder, frame, arrays, seconds=seconds, settings_hash=made.scene.hash, state_hash=sim.hash()
+        )
+        if made.body_names or made.collider_names:
+            loads = sim.loads()
+            rows = [*zip(made.body_names, loads["bodies"]), *zip(made.collider_names, loads["colliders"])]
+            lines = [(frame, f"{seconds:.6f}", name, *(f"{x:.6g}" for x in load)) for name, load in rows]
+            add_loads(job.folder, lines)
 
 
 class TerminalBar:

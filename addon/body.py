@@ -18,7 +18,7 @@ import mathutils.kdtree
 import numpy as np
 from bpy.app.handlers import persistent
 
-from . import engine
+from . import engine, job
 
 NAME = "Barchan Body"
 MODIFIER_NAME = "Barchan Body"
@@ -31,11 +31,13 @@ REPORT_FIELDS = set(
 )
 
 # Layout of the node group and material. Those of another number, from another version of the add-on, are rebuilt.
-LAYOUT = 1
+LAYOUT = 2
 LAYOUT_TAG = "barchan_layout"
 
 RADIUS_SHARE = 1.0 / 40.0  # of the largest dimension, when no radius is given
 SPHERE_LIMIT = 2_000_000  # of one body: more freezes Blender for minutes, and an operator with undo cannot be stopped
+
+SOURCE_CHANGE = 1e-4  # share of its size by which a mesh may differ from the one that the body was made of
 
 # (name, type)
 ATTRIBUTES = (("radius", "FLOAT"), ("mass_share", "FLOAT"), ("fit", "FLOAT"))
@@ -146,10 +148,10 @@ def nearest_distances(centres):
     return np.fromiter((tree.find_n(row, 2)[1][2] for row in rows), np.float32, len(rows))
 
 
-def store(name, key, made, settings):
+def store(unplaced, key, made, settings):
     """A new points-only mesh of the spheres."""
     centres = np.ascontiguousarray(made["centres"], np.float32)
-    mesh = bpy.data.meshes.new(f"{NAME} {name}")
+    mesh = bpy.data.meshes.new(f"{NAME} {unplaced.name}")
     mesh.vertices.add(len(centres))
     mesh.attributes["position"].data.foreach_set("vector", centres.ravel())
     values = {
@@ -168,11 +170,39 @@ def store(name, key, made, settings):
             "spacing": made["spacing"],
             "seed": settings.seed,
             "warnings": made["warnings"],
+            "body": None if made["body"] is None else [float(x) for x in made["body"]],
+            "source": _extent(unplaced.vertices).tolist(),
             **made["fit"],
         }
     )
     mesh.update()
     return mesh
+
+
+def _extent(vertices):
+    """What tells a mesh from another: its number of vertices, its corners, the mean of its vertices."""
+    low, high, mean = vertices.min(axis=0), vertices.max(axis=0), vertices.mean(axis=0, dtype=np.float64)
+    return np.concatenate(([len(vertices)], low, high, mean)).astype(np.float64)
+
+
+def is_made_of(ob, vertices):
+    """True when the object's body was made of a mesh like this one, (N,3) float32 along the object's own axes."""
+    source = (report(ob) or {}).get("source")
+    if source is None or len(source) != 10 or len(vertices) != source[0]:
+        return False
+    difference = np.abs(_extent(vertices) - source)
+    return bool((difference <= SOURCE_CHANGE * np.abs(source[1:7]).max()).all())
+
+
+def spheres(ob):
+    """The object's body for a bake: job.Spheres; None when it has none, or one without a volume."""
+    mesh, found = ob.barchan.body, report(ob)
+    if mesh is None or found is None or found.get("body") is None or "radius" not in mesh.attributes:
+        return None
+    centres, radii = np.empty((len(mesh.vertices), 3), np.float32), np.empty(len(mesh.vertices), np.float32)
+    mesh.attributes["position"].data.foreach_get("vector", centres.ravel())
+    mesh.attributes["radius"].data.foreach_get("value", radii)
+    return job.Spheres(centres, radii, np.array(found["body"], np.float64))
 
 
 def report(ob):

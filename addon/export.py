@@ -1,19 +1,28 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """export: Blender meshes -> contiguous NumPy arrays. The only reader of bpy meshes.
 
-Comes in: a scene with objects marked Sand and Collider, or one object. Goes out: a bake.Job, everything in world space and
-SI units (one Blender unit is one metre), or the object's Unplaced mesh. Main thread only. Bad geometry is passed on as it
-is: the core names what is wrong.
+Comes in: a scene with marked objects, or one object. Goes out: a job.Job, everything in SI units (one Blender unit is one
+metre), or the object's Unplaced mesh. What is animated is read over the whole frame range before the bake starts, so that
+the timeline is free while it runs. Main thread only. Bad geometry is passed on as it is: the core names what is wrong.
 """
 
 import dataclasses
+import fractions
 
 import numpy as np
 
-from . import bake, properties
+from . import body, job, properties
+from .job import BakeError
 
 STRETCH_DIGITS = 6  # of the scale of an object that count: beyond them rotations leave rounding in it
 STRETCH_LEAST = 1e-6  # smallest over largest scale; flatter than that has no way back
+STRETCH_CHANGE = 1e-4  # share of the scale by which it may differ between frames and still count as the same
+STILL = 1e-6  # share of its size by which an object may differ between frames and still count as standing
+
+# Modifiers that give the same mesh on every frame unless their own settings are animated.
+STILL_MODIFIERS = set(
+    """BEVEL DECIMATE EDGE_SPLIT MULTIRES REMESH SKIN SOLIDIFY SUBSURF TRIANGULATE WEIGHTED_NORMAL WELD WIREFRAME""".split()
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,15 +42,23 @@ def objects_of_type(scene, object_type):
     return sorted(found, key=lambda ob: ob.name)
 
 
+# ---------------------------------------------------------------------------------------------------------------------
+# One object on one frame
+
+
 def _evaluated(ob, depsgraph, cure):
     """The object with its modifiers. BakeError, which closes with the cure, where Blender has not applied them."""
     evaluated = ob.evaluated_get(depsgraph)
-    if not evaluated.is_evaluated and len(ob.modifiers) > 0:
-        raise bake.BakeError(
-            f"Object '{ob.name}' is disabled in the viewport, so its modifiers cannot be applied; "
+    if not evaluated.is_evaluated and (len(ob.modifiers) > 0 or may_move(ob)):
+        raise BakeError(
+            f"Object '{ob.name}' is disabled in the viewport, so its modifiers and animation cannot be applied; "
             f"enable it in the Outliner{cure}"
         )
     return evaluated
+
+
+def _evaluated_mark(ob, depsgraph):
+    return _evaluated(ob, depsgraph, " or set its Barchan type to None")
 
 
 def _read_triangles(evaluated):
@@ -63,14 +80,17 @@ def _transform(vertices, linear, origin):
         return (vertices @ linear.T + origin).astype(np.float32)
 
 
+def _outwards(triangles, matrix):
+    """The triangles, turned round where the matrix mirrors: counter-clockwise seen from outside."""
+    return np.ascontiguousarray(triangles[:, ::-1]) if np.linalg.det(matrix[:3, :3]) < 0 else triangles
+
+
 def read_object(ob, depsgraph):
-    """World-space triangles of one object with its modifiers: bake.Source."""
-    evaluated = _evaluated(ob, depsgraph, " or set its Barchan type to None")
+    """World-space triangles of one object with its modifiers: job.Source."""
+    evaluated = _evaluated_mark(ob, depsgraph)
     vertices, triangles = _read_triangles(evaluated)
     matrix = np.array(evaluated.matrix_world, np.float64)
-    if np.linalg.det(matrix[:3, :3]) < 0:  # a mirrored object: keep triangles counter-clockwise seen from outside
-        triangles = np.ascontiguousarray(triangles[:, ::-1])
-    return bake.Source(ob.name, _transform(vertices, matrix[:3, :3], matrix[:3, 3]), triangles)
+    return job.Source(ob.name, _transform(vertices, matrix[:3, :3], matrix[:3, 3]), _outwards(triangles, matrix))
 
 
 def stretch_of(matrix):
@@ -81,49 +101,382 @@ def stretch_of(matrix):
     return np.round(stretch / step) * step
 
 
+def _placed_stretch(name, matrix):
+    """stretch_of an object's matrix. BakeError where there is no way back."""
+    stretch = stretch_of(matrix[:3, :3])
+    scales = np.linalg.eigvalsh(stretch)
+    if not np.isfinite(scales).all() or scales[0] <= STRETCH_LEAST * scales[-1]:
+        raise BakeError(f"Object '{name}' is scaled to nothing; give it a scale above 0 on every axis")
+    return stretch
+
+
 def read_unplaced(ob, depsgraph):
     """The object's mesh with modifiers and scale: Unplaced. BakeError with the sentence."""
     evaluated = _evaluated(ob, depsgraph, "")
-    stretch = stretch_of(np.array(evaluated.matrix_world, np.float64)[:3, :3])
-    scales = np.linalg.eigvalsh(stretch)
-    if not np.isfinite(scales).all() or scales[0] <= STRETCH_LEAST * scales[-1]:
-        raise bake.BakeError(f"Object '{ob.name}' is scaled to nothing; give it a scale above 0 on every axis")
+    stretch = _placed_stretch(ob.name, np.array(evaluated.matrix_world, np.float64))
     vertices, triangles = _read_triangles(evaluated)
     return Unplaced(ob.name, _transform(vertices, stretch, 0.0), triangles, stretch)
 
 
+# ---------------------------------------------------------------------------------------------------------------------
+# Poses
+
+
+def _quaternion(rotation):
+    """w x y z of a (3, 3) rotation, by its largest component (Shepperd 1978)."""
+    trace = np.trace(rotation)
+    diagonal = np.array((trace, rotation[0, 0], rotation[1, 1], rotation[2, 2]))
+    largest = int(diagonal.argmax())
+    q = np.empty(4)
+    if largest == 0:
+        q[:] = (
+            1.0 + trace,
+            rotation[2, 1] - rotation[1, 2],
+            rotation[0, 2] - rotation[2, 0],
+            rotation[1, 0] - rotation[0, 1],
+        )
+    else:
+        i = largest - 1
+        j, k = (i + 1) % 3, (i + 2) % 3
+        q[0] = rotation[k, j] - rotation[j, k]
+        q[1 + i] = 1.0 + rotation[i, i] - rotation[j, j] - rotation[k, k]
+        q[1 + j] = rotation[j, i] + rotation[i, j]
+        q[1 + k] = rotation[k, i] + rotation[i, k]
+    return q / np.linalg.norm(q)
+
+
+def side_of(matrix):
+    """1, or -1 for a mirrored object. A mirrored one is its mesh turned through its origin, and then rotated."""
+    return -1.0 if np.linalg.det(matrix[:3, :3]) < 0 else 1.0
+
+
+def pose_of(matrix, stretch):
+    """Place (3,) and turn (4,), w x y z, of an object's matrix: matrix = turn * side_of * stretch."""
+    left, _scales, right = np.linalg.svd(side_of(matrix) * matrix[:3, :3] @ np.linalg.inv(stretch))
+    return matrix[:3, 3].copy(), _quaternion(left @ right)
+
+
+def _track(matrices, stretch, interval):
+    """Poses in a row, with quaternions that do not change sign on the way."""
+    samples = np.empty((len(matrices), 7))
+    for index, matrix in enumerate(matrices):
+        samples[index, :3], samples[index, 3:] = pose_of(matrix, stretch)
+        if index and samples[index, 3:] @ samples[index - 1, 3:] < 0:
+            samples[index, 3:] *= -1.0
+    return job.Track(interval, samples)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Over the timeline
+
+
+def _is_animated(block):
+    data = block.animation_data if block is not None else None
+    return data is not None and (data.action is not None or len(data.drivers) > 0 or len(data.nla_tracks) > 0)
+
+
+def may_move(ob):
+    """False when nothing is there that could move or scale the object between frames."""
+    while ob is not None:
+        others = [constraint for constraint in ob.constraints if not properties.is_own_constraint(constraint)]
+        if _is_animated(ob) or others or ob.rigid_body is not None:
+            return True
+        if ob.parent is not None and ob.parent_type != "OBJECT":  # a bone, a vertex: may follow anything
+            return True
+        ob = ob.parent
+    return False
+
+
+def may_bend(ob):
+    """False when nothing is there that could change the object's mesh between frames."""
+    if ob.data.shape_keys is not None or _is_animated(ob.data):
+        return True
+    return any(modifier.type not in STILL_MODIFIERS or _is_animated(ob) for modifier in ob.modifiers)
+
+
+class _Watch:
+    """One object over the timeline: its matrix at every sample and, where it may bend, its mesh."""
+
+    def __init__(self, ob, samples, last_frame, is_shape_read):
+        self.ob = ob
+        self.samples = samples  # per frame
+        self.last_frame = last_frame
+        self.matrices = []
+        self.shapes = [] if is_shape_read else None  # a shape like the first one is the first one
+
+    def look(self, depsgraph, frame):
+        evaluated = _evaluated_mark(self.ob, depsgraph)
+        self.matrices.append(np.array(evaluated.matrix_world, np.float64))
+        if self.shapes is None:
+            return
+        vertices, triangles = _read_triangles(evaluated)
+        if not self.shapes:
+            self.first_frame, self.triangles = frame, triangles
+            self.shapes.append(vertices)
+            return
+        first = self.shapes[0]
+        if len(vertices) != len(first) or not np.array_equal(triangles, self.triangles):
+            raise BakeError(
+                f"The mesh of '{self.ob.name}' has {len(vertices)} vertices and {len(triangles)} triangles on frame "
+                f"{float(frame):g}, but {len(first)} and {len(self.triangles)}, or joined otherwise, on frame "
+                f"{self.first_frame}; it may bend during a bake, but it must keep its vertices and faces"
+            )
+        limit = STILL * np.abs(first).max(initial=0.0)
+        self.shapes.append(first if (np.abs(vertices - first) <= limit).all() else vertices)
+
+    def stretch_change(self):
+        """The index of the first sample at which the object's scale is another than at the start; -1 = none."""
+        first = stretch_of(self.matrices[0][:3, :3])
+        for index, matrix in enumerate(self.matrices):
+            difference = np.abs(stretch_of(matrix[:3, :3]) - first).max()
+            if difference > STRETCH_CHANGE * np.abs(first).max() or side_of(matrix) != side_of(self.matrices[0]):
+                return index
+        return -1
+
+    def is_bending(self):
+        return self.shapes is not None and any(shape is not self.shapes[0] for shape in self.shapes)
+
+    def is_moving(self):
+        first = self.matrices[0]
+        return any(np.abs(matrix - first).max() > STILL * np.abs(first).max() for matrix in self.matrices)
+
+    def world_shapes(self, vertices):
+        """(F,N,3) float32; vertices = those of the mesh where no shapes were read."""
+        shapes = self.shapes if self.shapes is not None else [vertices] * len(self.matrices)
+        return np.stack([_transform(v, m[:3, :3], m[:3, 3]) for v, m in zip(shapes, self.matrices)])
+
+
+def _walk(context, watches, frame_start, frame_end):
+    """Looks at every watched object at its own times, in one pass over the frames."""
+    scene = context.scene
+    shares = sorted({fractions.Fraction(k, watch.samples) for watch in watches for k in range(watch.samples)})
+    for frame in range(frame_start, frame_end + 1):
+        for share in shares:
+            time = frame + share
+            due = [w for w in watches if time <= w.last_frame and (share * w.samples).denominator == 1]
+            if due:
+                scene.frame_set(frame, subframe=float(share))
+                depsgraph = context.evaluated_depsgraph_get()
+                for watch in due:
+                    watch.look(depsgraph, time)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Objects of each type
+
+
+def _contact(ob):
+    settings = ob.barchan
+    return job.Contact(settings.friction, settings.restitution, settings.stiffness)
+
+
+def _read_collider(ob, depsgraph, watch, interval):
+    """Standing, moving or bending, by what was seen of it; watch None = nothing can move it."""
+    evaluated = _evaluated_mark(ob, depsgraph)
+    vertices, triangles = _read_triangles(evaluated)
+    matrix = np.array(evaluated.matrix_world, np.float64)
+    triangles = _outwards(triangles, matrix)
+    common = {"contact": _contact(ob), "is_rough": ob.barchan.is_rough}
+    is_reshaped = watch is not None and (watch.is_bending() or watch.stretch_change() >= 0)
+    if is_reshaped and ob.barchan.is_rough:
+        raise BakeError(
+            f"Collider '{ob.name}' is rough and changes its shape or scale, which only smooth colliders may; "
+            "switch Rough off or remove the change"
+        )
+    if is_reshaped:
+        frames = watch.world_shapes(vertices)
+        interval /= watch.samples
+        return job.Collider(ob.name, frames[0], triangles, frames=frames, frames_interval=interval, **common)
+    if watch is not None and watch.is_moving():
+        stretch = _placed_stretch(ob.name, matrix)
+        own = _transform(vertices, side_of(matrix) * stretch, 0.0)
+        return job.Collider(
+            ob.name, own, triangles, track=_track(watch.matrices, stretch, interval / watch.samples), **common
+        )
+    return job.Collider(ob.name, _transform(vertices, matrix[:3, :3], matrix[:3, 3]), triangles, **common)
+
+
+def _read_spheres(ob, unplaced):
+    """The spheres that the object was converted to: job.Spheres, None when it was not. BakeError when it has changed."""
+    if ob.barchan.body is None:
+        return None
+    spheres = body.spheres(ob)
+    if spheres is None or not body.is_made_of(ob, unplaced.vertices):
+        raise BakeError(
+            f"Body '{ob.name}' has changed since it was converted to a particle body; convert it again or remove the body"
+        )
+    return spheres
+
+
+def is_let_go_at_once(ob, frame_start):
+    return ob.barchan.release_frame != 0 and ob.barchan.release_frame <= frame_start
+
+
+def _read_body(ob, depsgraph, watch, frame_start, frame_seconds):
+    settings = ob.barchan
+    if not ob.is_editable:
+        raise BakeError(f"Body '{ob.name}' is linked from another file; make it local or a library override first")
+    unplaced = read_unplaced(ob, depsgraph)
+    matrix = np.array(ob.evaluated_get(depsgraph).matrix_world, np.float64)
+    side = side_of(matrix)
+    place, turn = pose_of(matrix, unplaced.stretch)
+    spheres = _read_spheres(ob, unplaced)
+    if spheres is not None and side < 0:
+        mirrored = spheres.body.copy()
+        mirrored[1:4] *= -1.0
+        spheres = job.Spheres(-spheres.centres, spheres.radii, mirrored)
+    track, release = None, 0.0
+    if watch is not None:
+        change = watch.stretch_change()
+        if change >= 0:
+            raise BakeError(
+                f"Body '{ob.name}' is scaled by its animation (frame {frame_start + change / watch.samples:g}), but a rigid "
+                "body keeps its size; remove the keyframes of its scale"
+            )
+    if settings.is_driven and not is_let_go_at_once(ob, frame_start):
+        matrices, samples = (watch.matrices, watch.samples) if watch is not None else ([matrix], 1)
+        track = _track(matrices, unplaced.stretch, frame_seconds / samples)
+        release = max(0.0, (settings.release_frame - frame_start) * frame_seconds) if settings.release_frame else 0.0
+    return job.Body(
+        name=ob.name,
+        vertices=unplaced.vertices * np.float32(side),
+        triangles=_outwards(unplaced.triangles, matrix),
+        place=place,
+        turn=turn,
+        spheres=spheres,
+        fill=settings.fill,
+        radius=settings.body_radius,
+        density=settings.density,
+        mass=settings.mass if settings.mass_from == "MASS" else 0.0,
+        velocity=tuple(settings.velocity),
+        spin=tuple(settings.spin),
+        track=track,
+        release=release,
+        contact=_contact(ob),
+        uid=ob.session_uid,
+        matrix=matrix,
+    )
+
+
+def _read_emitter(ob, depsgraph, frame_start, frame_end, frame_seconds):
+    settings = ob.barchan
+    source = read_object(ob, depsgraph)
+    begin, end = frame_start, frame_end
+    if settings.use_range:
+        if settings.emit_end <= settings.emit_start:
+            raise BakeError(
+                f"Emitter '{ob.name}' starts at frame {settings.emit_start} and stops at frame {settings.emit_end}; "
+                "let it stop after it starts"
+            )
+        begin, end = max(begin, settings.emit_start), min(end, settings.emit_end)
+    return job.Emitter(
+        source.name,
+        source.vertices,
+        source.triangles,
+        emit_from=settings.emit_from,
+        rate=settings.rate,
+        velocity=tuple(settings.velocity),
+        begin=(begin - frame_start) * frame_seconds,
+        end=(end - frame_start) * frame_seconds,
+        target_count=settings.target_count,
+    )
+
+
+def _read_outflow(ob, depsgraph):
+    source = read_object(ob, depsgraph)
+    if len(source.vertices) == 0 or not np.isfinite(source.vertices).all():
+        raise BakeError(f"Outflow '{ob.name}' has no vertices, or some that are no numbers; give it a mesh with a size")
+    low, high = source.vertices.min(axis=0), source.vertices.max(axis=0)
+    return job.Outflow(ob.name, tuple(map(float, low)), tuple(map(float, high)))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The job
+
+
+def _check_other_scenes(scene, marked):
+    """An object in two scenes can follow one bake only, and two bakes cannot share a folder."""
+    import bpy
+
+    names = {ob.name for ob in marked}
+    for other in bpy.data.scenes:
+        shared = sorted(names.intersection(ob.name for ob in other.objects)) if other != scene else []
+        if not shared or other.barchan.carrier is None:
+            continue
+        if properties.cache_folder(other) == properties.cache_folder(scene):
+            raise BakeError(
+                f"Object '{shared[0]}' is in the bake of scene '{other.name}' too, with the same cache folder; give one of "
+                "the scenes another folder or free that bake"
+            )
+        followers = {row.object.name for row in other.barchan.followers if row.object is not None}
+        taken = sorted(names & followers)
+        if taken:
+            raise BakeError(
+                f"Body '{taken[0]}' follows the bake of scene '{other.name}' already; free that bake, or use a copy of the "
+                "object in one of the scenes"
+            )
+
+
+def _watches(colliders, bodies, frame_start, frame_end):
+    """Who must be watched over the timeline, by object name; the others stand still."""
+    found = {}
+    for ob in colliders:
+        if may_move(ob) or may_bend(ob):
+            found[ob.name] = _Watch(ob, ob.barchan.samples, frame_end, may_bend(ob))
+    for ob in bodies:
+        if not may_move(ob):
+            continue
+        settings = ob.barchan
+        is_driven = settings.is_driven and not is_let_go_at_once(ob, frame_start)
+        last = min(frame_end, settings.release_frame) if is_driven and settings.release_frame else frame_end
+        found[ob.name] = _Watch(ob, settings.samples if is_driven else 1, last, False)
+    return found
+
+
 def make_job(context):
-    """The whole bake as plain arrays and numbers, read at the first frame. Raises bake.BakeError with the sentence.
+    """The whole bake as plain arrays and numbers. Raises BakeError with the sentence.
     The scene is on the frame it was on before when this returns or raises."""
     scene = context.scene
     settings = scene.barchan
-    sand = objects_of_type(scene, "SAND")
-    if not sand:
-        raise bake.BakeError("There is no sand in this scene; select a closed mesh and press Sand")
+    sand, colliders, bodies, emitters, outflows = (
+        objects_of_type(scene, name) for name in ("SAND", "COLLIDER", "BODY", "EMITTER", "OUTFLOW")
+    )
+    if not sand and not bodies and not emitters:
+        raise BakeError("There is no sand in this scene; select a closed mesh and press Sand")
     frame_start, frame_end = properties.frame_range(scene)
     if frame_end < frame_start:
-        raise bake.BakeError(
+        raise BakeError(
             f"The frame range is reversed: it starts at {frame_start} and ends at {frame_end}; "
             "set an end that is not before the start"
         )
+    _check_other_scenes(scene, sand + colliders + bodies + emitters)
+    frame_seconds = scene.render.fps_base / scene.render.fps
+    watches = _watches(colliders, bodies, frame_start, frame_end)
     frame, subframe = scene.frame_current, scene.frame_subframe
-    is_elsewhere = frame != frame_start or subframe != 0.0
-    if is_elsewhere:
-        scene.frame_set(frame_start)
+    is_elsewhere = frame != frame_start or subframe != 0.0 or len(watches) > 0
     try:
+        _walk(context, list(watches.values()), frame_start, frame_end)
+        if is_elsewhere:
+            scene.frame_set(frame_start)
         depsgraph = context.evaluated_depsgraph_get()
-        sand_sources = tuple(read_object(ob, depsgraph) for ob in sand)
-        collider_sources = tuple(read_object(ob, depsgraph) for ob in objects_of_type(scene, "COLLIDER"))
+        read = {
+            "sand": tuple(read_object(ob, depsgraph) for ob in sand),
+            "colliders": tuple(_read_collider(ob, depsgraph, watches.get(ob.name), frame_seconds) for ob in colliders),
+            "bodies": tuple(
+                _read_body(ob, depsgraph, watches.get(ob.name), frame_start, frame_seconds) for ob in bodies
+            ),
+            "emitters": tuple(_read_emitter(ob, depsgraph, frame_start, frame_end, frame_seconds) for ob in emitters),
+            "outflows": tuple(_read_outflow(ob, depsgraph) for ob in outflows),
+        }
     finally:
         if is_elsewhere:
             scene.frame_set(frame, subframe=subframe)
-    return bake.Job(
-        sand=sand_sources,
-        colliders=collider_sources,
+    return job.Job(
+        **read,
         folder=properties.cache_folder(scene),
         frame_start=frame_start,
         frame_end=frame_end,
-        frame_seconds=scene.render.fps_base / scene.render.fps,
+        frame_seconds=frame_seconds,
         gravity=tuple(scene.gravity) if scene.use_gravity else (0.0, 0.0, 0.0),
         radius=settings.radius,
         shape=settings.shape,
@@ -132,6 +485,7 @@ def make_job(context):
         density=settings.density,
         max_overlap=settings.max_overlap,
         max_speed=settings.max_speed,
+        sleep_speed=settings.sleep_speed,
         seed=settings.seed,
         threads=settings.threads,
     )

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""operators: mark, bake, free, convert to a particle body.
+"""operators: mark, bake, free, convert to a particle body, push out, keyframes.
 
-Comes in: what the user pressed. Goes out: marked objects, a bake under way, removed frames, particle bodies, and one
-sentence for everything that went wrong. Bake is modal in a window (the work is on bake.py's thread, a timer looks at it) and
-synchronous in scripts and in `blender -b`. No undo step takes frames away.
+Comes in: what the user pressed. Goes out: marked objects, a bake under way, removed frames, particle bodies, bodies moved
+out of colliders, keyframes, and one sentence for everything that went wrong. Bake is modal in a window (the work is on
+bake.py's thread, a timer looks at it) and synchronous in scripts and in `blender -b`. No undo step takes frames away.
 """
 
 import atexit
@@ -13,7 +13,7 @@ import bpy
 from bpy.app.handlers import persistent
 from bpy.props import EnumProperty, FloatProperty, IntProperty
 
-from . import bake, body, engine, export, playback, properties
+from . import bake, body, engine, export, follow, job, playback, properties, pushing
 
 TIMER_SECONDS = 0.2
 
@@ -50,7 +50,7 @@ def cached_frames(scene):
 
 
 class BARCHAN_OT_set_type(bpy.types.Operator):
-    """Mark the selected meshes as sand, as collider, or as neither"""
+    """Mark the selected meshes as sand, collider, body, emitter or outflow, or as none of them"""
 
     bl_idname = "barchan.set_type"
     bl_label = "Set Sand Type"
@@ -93,7 +93,7 @@ class BARCHAN_OT_bake(bpy.types.Operator):
         try:
             with playback.paused():  # the first frame is visited to read the meshes, not to show grains
                 return bake.Bake(export.make_job(context))
-        except (bake.BakeError, MemoryError) as error:
+        except (job.BakeError, MemoryError) as error:
             self.report({"ERROR"}, engine.sentence(error))
             return None
 
@@ -110,17 +110,20 @@ class BARCHAN_OT_bake(bpy.types.Operator):
         if scene is not None and properties.is_folder_temporary(scene):
             where = "; they are lost when Blender closes, save the file and bake again to keep them"
         verb = "Stopped" if progress.state == "STOPPED" else "Baked"
-        self.report(
-            {"INFO"},
-            f"{verb}: {progress.frames_done} of {progress.frame_count} frames of {progress.grain_count} grains{where}",
-        )
+        what = f"{progress.grain_count} grains" + (f" and {len(run.job.bodies)} bodies" if run.job.bodies else "")
+        self.report({"INFO"}, f"{verb}: {progress.frames_done} of {progress.frame_count} frames of {what}{where}")
         return {"FINISHED"}
 
     @staticmethod
     def _show(scene, run):
-        """Once the first frame is there, the carrier is made to fit it."""
-        job = run.job
-        playback.attach(scene, playback.Baked(run.progress.grain_count, job.radius, job.shape))
+        """Once the first frame is there, the carrier is made to fit it, and the bodies follow."""
+        made = run.assembled
+        starts = tuple(
+            follow.Start(one.uid, tuple(one.matrix.ravel()), tuple(map(float, place)), tuple(map(float, turn)))
+            for one, (place, turn) in zip(run.job.bodies, made.poses)
+        )
+        count = run.progress.grain_count
+        playback.attach(scene, playback.Baked(count, run.job.radius, run.job.shape, made.body_count, starts))
 
     def execute(self, context):
         run = self._make_bake(context)
@@ -201,7 +204,7 @@ class BARCHAN_OT_bake(bpy.types.Operator):
 
 
 class BARCHAN_OT_free(bpy.types.Operator):
-    """Remove the baked frames from the cache folder, and nothing else in it"""
+    """Remove the baked frames and loads from the cache folder, and nothing else in it; bodies go back to where they were"""
 
     bl_idname = "barchan.free"
     bl_label = "Free Bake"
@@ -229,7 +232,7 @@ class BARCHAN_OT_free(bpy.types.Operator):
     def execute(self, context):
         scene = context.scene
         try:
-            file_count, byte_count = engine.core.free_frames(properties.cache_folder(scene))
+            file_count, byte_count = bake.free_folder(properties.cache_folder(scene))
         except (engine.core.Error, OSError, ValueError) as error:
             self.report({"ERROR"}, engine.sentence(error))
             return {"CANCELLED"}
@@ -327,7 +330,7 @@ class BARCHAN_OT_convert_to_body(bpy.types.Operator):
             try:
                 unplaced = export.read_unplaced(ob, context.evaluated_depsgraph_get())
                 self.radius = body.default_radius(unplaced.vertices)
-            except bake.BakeError:
+            except job.BakeError:
                 pass  # execute meets the same and reports it
         return self.execute(context)
 
@@ -349,7 +352,7 @@ class BARCHAN_OT_convert_to_body(bpy.types.Operator):
                 if key not in made:
                     made[key] = None if body.find(key) is not None else body.sample(unplaced, settings)
                 rows.append((ob, unplaced, key))
-            except (bake.BakeError, body.BodyError, MemoryError) as error:
+            except (job.BakeError, body.BodyError, MemoryError) as error:
                 self.report({"ERROR"}, engine.sentence(error))
                 is_good = False
         manager.progress_end()
@@ -365,7 +368,7 @@ class BARCHAN_OT_convert_to_body(bpy.types.Operator):
             return {"CANCELLED"}
         rows, made, settings = sampled
         for ob, unplaced, key in rows:
-            mesh = body.find(key) or body.store(ob.name, key, made[key], settings)
+            mesh = body.find(key) or body.store(unplaced, key, made[key], settings)
             body.attach(ob, mesh, unplaced.stretch)
         body.remove_orphans()  # only now: one of their meshes may be the body of another object by now
         found = {ob.barchan.body.name: body.report(ob) or {} for ob, _unplaced, _key in rows}
@@ -399,6 +402,74 @@ class BARCHAN_OT_remove_body(bpy.types.Operator):
         return {"FINISHED"}
 
 
+class BARCHAN_OT_bake_keyframes(bpy.types.Operator):
+    """Turn the baked motion of the selected bodies, or of all when none is selected, into ordinary keyframes"""
+
+    bl_idname = "barchan.bake_keyframes"
+    bl_label = "Bake to Keyframes"
+    bl_options = {"REGISTER", "UNDO"}
+
+    @classmethod
+    def poll(cls, context):
+        if not is_ready(cls):
+            return False
+        if not any(row.object is not None for row in context.scene.barchan.followers):
+            cls.poll_message_set("No body of this scene follows a bake")
+            return False
+        return True
+
+    def execute(self, context):
+        scene = context.scene
+        rows = [(index, row.object) for index, row in enumerate(scene.barchan.followers) if row.object is not None]
+        selected = [(index, ob) for index, ob in rows if ob in context.selected_objects] or rows
+        uids = [ob.session_uid for _index, ob in selected]
+        try:
+            count = follow.write_keyframes(context, [index for index, _ob in selected])
+        except (engine.core.Error, OSError, MemoryError, IndexError) as error:
+            self.report({"ERROR"}, engine.sentence(error))
+            return {"CANCELLED"}
+        playback.forget_keyed(scene, uids)
+        self.report({"INFO"}, f"Keyframes on {count} frames for {len(selected)} bodies")
+        return {"FINISHED"}
+
+
+class BARCHAN_OT_push_out(bpy.types.Operator):
+    """Move the selected bodies, by the shortest way, out of the colliders that they overlap on the first frame"""
+
+    bl_idname = "barchan.push_out"
+    bl_label = "Push Out"
+    bl_options = {"REGISTER", "UNDO"}
+
+    @classmethod
+    def poll(cls, context):
+        if not is_ready(cls):
+            return False
+        if not any(ob.barchan.type == "BODY" for ob in context.selected_objects):
+            cls.poll_message_set("No body is selected")
+            return False
+        return True
+
+    def execute(self, context):
+        bodies = [ob for ob in selected_meshes(context) if ob.barchan.type == "BODY"]
+        try:
+            with playback.paused():
+                ways = pushing.ways_out(export.make_job(context), {ob.session_uid for ob in bodies})
+        except (job.BakeError, engine.core.Error, ValueError, MemoryError) as error:
+            self.report({"ERROR"}, engine.sentence(error))
+            return {"CANCELLED"}
+        stuck = [ob.name for ob in bodies if ways[ob.session_uid] is None]
+        if stuck:
+            self.report(
+                {"ERROR"}, f"Body '{stuck[0]}' finds no free place near where it is; move it or the collider by hand"
+            )
+            return {"CANCELLED"}
+        moved = {ob: ways[ob.session_uid] for ob in bodies if ways[ob.session_uid].length > 0.0}
+        with playback.paused():
+            pushing.move(context, moved)
+        self.report({"INFO"}, f"Bodies pushed out: {len(moved)} of {len(bodies)}")
+        return {"FINISHED"}
+
+
 def redraw_panels(context):
     for window in context.window_manager.windows:
         for area in window.screen.areas:
@@ -417,6 +488,8 @@ _classes = (
     BARCHAN_OT_free,
     BARCHAN_OT_convert_to_body,
     BARCHAN_OT_remove_body,
+    BARCHAN_OT_bake_keyframes,
+    BARCHAN_OT_push_out,
 )
 
 

@@ -24,10 +24,66 @@ def draw_sentence(layout, context, text, icon="INFO"):
 
 def draw_types(layout, context):
     ob = context.active_object
-    row = layout.row(align=True)
-    for identifier, name, _description, icon, _number in properties.OBJECT_TYPES[1:] + properties.OBJECT_TYPES[:1]:
-        is_active = ob is not None and ob.type == "MESH" and ob.select_get() and ob.barchan.type == identifier
-        row.operator("barchan.set_type", text=name, icon=icon, depress=is_active).type = identifier
+    types = properties.OBJECT_TYPES[1:] + properties.OBJECT_TYPES[:1]
+    column = layout.column(align=True)
+    for first in range(0, len(types), 3):
+        row = column.row(align=True)
+        for identifier, name, _description, icon, _number in types[first : first + 3]:
+            is_active = ob is not None and ob.type == "MESH" and ob.select_get() and ob.barchan.type == identifier
+            row.operator("barchan.set_type", text=name, icon=icon, depress=is_active).type = identifier
+
+
+def draw_object(layout, context, ob):
+    """The settings that the object's type uses, and no others."""
+    settings = ob.barchan
+    layout = layout.column()
+    layout.use_property_split = True
+    layout.use_property_decorate = False
+    if settings.type == "BODY":
+        layout.row().prop(settings, "mass_from", expand=True)
+        layout.prop(settings, "mass" if settings.mass_from == "MASS" else "density")
+        layout.prop(settings, "is_driven")
+        if settings.is_driven:
+            layout.prop(settings, "release_frame")
+            layout.prop(settings, "samples")
+        else:
+            layout.prop(settings, "velocity")
+            layout.prop(settings, "spin")
+        if settings.body is None:
+            layout.prop(settings, "fill")
+            layout.prop(settings, "body_radius")
+    if settings.type in {"BODY", "COLLIDER"}:
+        layout.prop(settings, "friction")
+        layout.prop(settings, "restitution")
+        layout.prop(settings, "stiffness")
+    if settings.type == "COLLIDER":
+        layout.prop(settings, "is_rough")
+        layout.prop(settings, "samples")
+    if settings.type == "EMITTER":
+        layout.row().prop(settings, "emit_from", expand=True)
+        layout.prop(settings, "rate")
+        layout.prop(settings, "velocity")
+        layout.prop(settings, "target_count")
+        layout.prop(settings, "use_range")
+        if settings.use_range:
+            column = layout.column(align=True)
+            column.prop(settings, "emit_start")
+            column.prop(settings, "emit_end")
+    if settings.type == "OUTFLOW":
+        draw_sentence(layout, context, "Grains that come into the box around this mesh vanish")
+    if settings.type == "BODY":
+        row = layout.row(align=True)
+        row.operator("barchan.push_out", icon="FULLSCREEN_EXIT")
+        row.operator("barchan.bake_keyframes", text="Keyframes", icon="KEYFRAME")
+
+
+COUNTED = (
+    ("SAND", "sand"),
+    ("COLLIDER", "colliders"),
+    ("BODY", "bodies"),
+    ("EMITTER", "emitters"),
+    ("OUTFLOW", "outflows"),
+)
 
 
 class BarchanPanel:
@@ -43,7 +99,25 @@ class BARCHAN_PT_objects(BarchanPanel, bpy.types.Panel):
     def draw(self, context):
         draw_types(self.layout, context)
         types = [ob.barchan.type for ob in context.scene.objects if ob.type == "MESH"]
-        self.layout.label(text=f"In the scene: {types.count('SAND')} sand, {types.count('COLLIDER')} colliders")
+        counts = [(types.count(identifier), name) for identifier, name in COUNTED]
+        shown = [f"{count} {name}" for index, (count, name) in enumerate(counts) if count or index < 2]
+        self.layout.label(text="In the scene: " + ", ".join(shown))
+
+
+class BARCHAN_PT_object(BarchanPanel, bpy.types.Panel):
+    bl_idname = "BARCHAN_PT_object"
+    bl_label = "Active Object"
+
+    @classmethod
+    def poll(cls, context):
+        ob = context.active_object
+        return ob is not None and ob.type == "MESH" and ob.barchan.type not in {"NONE", "SAND"}
+
+    def draw(self, context):
+        ob = context.active_object
+        kind = next(item for item in properties.OBJECT_TYPES if item[0] == ob.barchan.type)
+        self.layout.label(text=f"{ob.name}: {kind[1]}", icon=kind[3])
+        draw_object(self.layout, context, ob)
 
 
 class BARCHAN_PT_body(BarchanPanel, bpy.types.Panel):
@@ -80,7 +154,7 @@ class BARCHAN_PT_grains(BarchanPanel, bpy.types.Panel):
         layout.use_property_split = True
         layout.use_property_decorate = False
         settings = context.scene.barchan
-        for name in ("shape", "radius", "density", "restitution", "friction", "max_overlap", "max_speed", "seed"):
+        for name in "shape radius density restitution friction max_overlap max_speed sleep_speed seed".split():
             layout.prop(settings, name)
 
 
@@ -152,7 +226,8 @@ class BARCHAN_PT_physics(bpy.types.Panel):
         return context.object is not None and context.object.type == "MESH"
 
     def draw(self, context):
-        self.layout.row().prop(context.object.barchan, "type", expand=True)
+        self.layout.prop(context.object.barchan, "type")
+        draw_object(self.layout, context, context.object)
         if engine.core is None:
             draw_sentence(self.layout, context, engine.problem, icon="ERROR")
         else:
@@ -161,6 +236,7 @@ class BARCHAN_PT_physics(bpy.types.Panel):
 
 _classes = (
     BARCHAN_PT_objects,
+    BARCHAN_PT_object,
     BARCHAN_PT_body,
     BARCHAN_PT_grains,
     BARCHAN_PT_bake,

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""playback: cached frames -> attributes of the carrier mesh. The only writer of bpy geometry.
+"""playback: cached frames -> attributes of the carrier mesh, and bodies in their places. The only writer of bpy geometry.
 
 Comes in: frames of the cache. Goes out: the object "Barchan Sand", one loose vertex per grain with the attributes
-position, rotation, velocity, radius and shade, drawn by one geometry-nodes group (platform fact: of all carriers only a
-mesh under geometry nodes draws in every Blender from 4.2 to 5.2).
-The handlers also run in Blender's render thread: they call no operator and touch nothing but the carrier's attributes.
+position, rotation, velocity, radius, shade and is_hidden, drawn by one geometry-nodes group (platform fact: of all carriers
+only a mesh under geometry nodes draws in every Blender from 4.2 to 5.2). The bodies, which stand before the grains in every
+frame, are handed to follow.
+The handlers also run in Blender's render thread: they call no operator and touch nothing but the carrier's attributes and
+the places of the bodies' empties.
 """
 
 import collections
@@ -18,7 +20,7 @@ import bpy
 import numpy as np
 from bpy.app.handlers import persistent
 
-from . import engine, properties
+from . import engine, follow, properties
 
 CARRIER_NAME = "Barchan Sand"
 GROUP_NAME = "Barchan Grains"
@@ -26,7 +28,7 @@ MATERIAL_NAME = "Barchan Sand"
 MODIFIER_NAME = "Barchan"
 
 # Layout of the node group. A group of another number, from another version of the add-on, is rebuilt in place.
-GROUP_LAYOUT = 1
+GROUP_LAYOUT = 2
 GROUP_TAG = "barchan_layout"
 
 # (name, type, value key for foreach_set, components)
@@ -35,7 +37,10 @@ ATTRIBUTES = (
     ("velocity", "FLOAT_VECTOR", "vector", 3),
     ("radius", "FLOAT", "value", 1),
     ("shade", "FLOAT", "value", 1),
+    ("is_hidden", "BOOLEAN", "value", 1),
 )
+
+FLAGS_HIDDEN = 8 | 16  # of a cached grain: not yet born, taken by an outflow
 
 FRAME_LIMIT = 3  # frames kept in memory: the two around a sub-frame and the one before
 
@@ -79,6 +84,9 @@ class Baked:
     grain_count: int
     radius: float  # m
     shape: str
+    body_count: int = 0  # elements before the grains in every frame
+    starts: tuple = ()  # follow.Start of every body
+    keyed: frozenset = frozenset()  # uids of those that were given keyframes since
 
 
 _store = FrameStore(FRAME_LIMIT)
@@ -94,11 +102,13 @@ def message(scene):
 
 @contextlib.contextmanager
 def paused():
-    """Frame changes inside the block leave the grains alone; the caller is back on the same frame at its end."""
+    """Frame changes inside the block leave the grains alone, and the bodies are where the artist put them; the caller is
+    back on the same frame at its end."""
     global _is_paused
     _is_paused = True
     try:
-        yield
+        with follow.muted(bpy.context.scene):
+            yield
     finally:
         _is_paused = False
 
@@ -197,21 +207,26 @@ def _build_group(group):
     new_socket("Tetrahedron", in_out="INPUT", socket_type="NodeSocketBool", description="Four spheres instead of one")
     new_socket("Material", in_out="INPUT", socket_type="NodeSocketMaterial", description="Material of the grains")
     sockets = group.nodes.new("NodeGroupInput").outputs
+    hide = group.nodes.new("GeometryNodeDeleteGeometry")
+    hide.domain = "POINT"
+    group.links.new(sockets["Geometry"], hide.inputs["Geometry"])
+    group.links.new(_attribute(group.nodes, "is_hidden", "BOOLEAN"), hide.inputs["Selection"])
+    vertices = hide.outputs[0]
 
     offsets = [tuple(map(float, offset)) for offset in engine.core.tetrahedron(1.0)]
     single = group.nodes.new("GeometryNodeMeshToPoints")
-    group.links.new(sockets["Geometry"], single.inputs["Mesh"])
+    group.links.new(vertices, single.inputs["Mesh"])
     group.links.new(_attribute(group.nodes, "radius", "FLOAT"), single.inputs["Radius"])
     points = _switch(
         group,
         sockets["Tetrahedron"],
         single.outputs[0],
-        _realised_points(group, sockets["Geometry"], _grain_points(group, offsets)),
+        _realised_points(group, vertices, _grain_points(group, offsets)),
     )
     grain = _switch(
         group, sockets["Tetrahedron"], _grain_mesh(group, [(0.0, 0.0, 0.0)]), _grain_mesh(group, offsets)
     )
-    shown = _switch(group, sockets["Grains"], points, _instance(group, sockets["Geometry"], grain))
+    shown = _switch(group, sockets["Grains"], points, _instance(group, vertices, grain))
 
     paint = group.nodes.new("GeometryNodeSetMaterial")
     group.links.new(shown, paint.inputs["Geometry"])
@@ -355,22 +370,23 @@ def attach(scene, baked):
     material = sand_material()
     if len(ob.data.materials) == 0:
         ob.data.materials.append(material)
-    modifier = ob.modifiers.get(MODIFIER_NAME)
-    if modifier is None:
-        modifier = ob.modifiers.new(MODIFIER_NAME, "NODES")
+    modifier = ob.modifiers.get(MODIFIER_NAME) or ob.modifiers.new(MODIFIER_NAME, "NODES")
+    if modifier.node_group is None or modifier.node_group.get(GROUP_TAG, GROUP_LAYOUT) != GROUP_LAYOUT:
         modifier.node_group = node_group()
         _set_input(modifier, "Material", material)
-    elif modifier.node_group is None:
-        modifier.node_group = node_group()
     _set_input(modifier, "Tetrahedron", baked.shape == "TETRAHEDRON")
     _baked[scene.session_uid] = baked
+    scene.barchan.body_count = baked.body_count
+    follow.attach(scene, baked.starts, baked.keyed)
     apply_display(scene)
     _store.clear()
     show(scene)
 
 
 def detach(scene):
-    """Removes the carrier and its mesh. Main thread."""
+    """Removes the carrier and its mesh; the bodies are the artist's again. Main thread."""
+    follow.detach(scene)
+    scene.barchan.body_count = 0
     ob = scene.barchan.carrier
     scene.barchan.carrier = None
     if ob is not None:
@@ -400,11 +416,14 @@ def _blend(before, after, share):
     sign = np.where((first * second).sum(axis=1, keepdims=True) < 0, np.float32(-1), np.float32(1))
     rotation = first + share * (sign * second - first)
     rotation /= np.maximum(np.linalg.norm(rotation, axis=1, keepdims=True), np.float32(1e-12))
-    return {
+    blended = {
         "position": before["position"] + share * (after["position"] - before["position"]),
         "rotation": rotation,
         "velocity": before["velocity"] + share * (after["velocity"] - before["velocity"]),
     }
+    if "flags" in before and "flags" in after:
+        blended["flags"] = before["flags"] | after["flags"]  # hidden on one of them: it has no place between them
+    return blended
 
 
 def read(folder, frame):
@@ -428,29 +447,56 @@ def read(folder, frame):
 
 
 def show(scene):
-    """Shows the scene's current frame; when it cannot be read the grains stay where they were and message() says why."""
+    """Shows the scene's current frame; when it cannot be read grains and bodies stay where they were and message() says
+    why."""
     ob = carrier(scene)
-    if ob is None or engine.core is None:
+    if (ob is None and len(scene.barchan.followers) == 0) or engine.core is None:
         return
     try:
         arrays = read(properties.cache_folder(scene), scene.frame_current_final)
-        positions = arrays["position"]
+        positions, rotations = arrays["position"], arrays["rotation"]
     except (engine.core.Error, OSError, MemoryError, ValueError) as error:
         _set_message(scene, engine.sentence(error))
         return
     except KeyError as error:
         _set_message(scene, f"Frame {scene.frame_current} has no array {error}; bake it again")
         return
-    mesh = ob.data
-    if len(mesh.vertices) != len(positions):  # baked by another session: same scene, other count
+    body_count = scene.barchan.body_count
+    if len(positions) < body_count:
+        _set_message(
+            scene,
+            f"Frame {scene.frame_current} holds {len(positions)} elements, fewer than the {body_count} bodies of this "
+            "scene; bake it again",
+        )
+        return
+    follow.show(scene, positions, rotations)
+    if ob is not None:
+        _show_grains(scene, ob.data, {name: array[body_count:] for name, array in arrays.items()})
+    _set_message(scene, "")
+
+
+def _show_grains(scene, mesh, arrays):
+    count = len(arrays["position"])
+    if len(mesh.vertices) != count:  # baked by another session: same scene, other count
         baked = _baked.get(scene.session_uid)
-        _resize(mesh, len(positions), baked.radius if baked else _first_radius(mesh, scene.barchan.radius))
-    mesh.attributes["position"].data.foreach_set("vector", np.ascontiguousarray(positions, np.float32).ravel())
+        _resize(mesh, count, baked.radius if baked else _first_radius(mesh, scene.barchan.radius))
+    if count == 0:  # a mesh without vertices has no positions
+        return
+    mesh.attributes["position"].data.foreach_set("vector", np.ascontiguousarray(arrays["position"], np.float32).ravel())
     for name, _data_type, key, _components in ATTRIBUTES[:2]:
         if name in arrays and name in mesh.attributes:
             mesh.attributes[name].data.foreach_set(key, np.ascontiguousarray(arrays[name], np.float32).ravel())
+    if "is_hidden" in mesh.attributes:  # not in files of an older version
+        flags = arrays["flags"] if "flags" in arrays else np.zeros(count, np.int32)
+        mesh.attributes["is_hidden"].data.foreach_set("value", (flags & FLAGS_HIDDEN) != 0)
     mesh.update_tag()
-    _set_message(scene, "")
+
+
+def forget_keyed(scene, uids):
+    """These bodies have keyframes now: undo may bring their constraints back or not."""
+    baked = _baked.get(scene.session_uid)
+    if baked:
+        _baked[scene.session_uid] = dataclasses.replace(baked, keyed=baked.keyed | frozenset(uids))
 
 
 def _first_radius(mesh, otherwise):

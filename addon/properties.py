@@ -7,7 +7,16 @@ Comes in: what the user sets. Goes out: `Object.barchan` and `Scene.barchan`, an
 import os
 
 import bpy
-from bpy.props import BoolProperty, EnumProperty, FloatProperty, IntProperty, PointerProperty, StringProperty
+from bpy.props import (
+    BoolProperty,
+    CollectionProperty,
+    EnumProperty,
+    FloatProperty,
+    FloatVectorProperty,
+    IntProperty,
+    PointerProperty,
+    StringProperty,
+)
 
 DEFAULT_FOLDER = "//barchan_cache/"
 
@@ -18,9 +27,19 @@ OBJECT_TYPES = (
     ("NONE", "None", "Barchan leaves this object alone", "X", 0),
     ("SAND", "Sand", "The closed volume of this mesh is filled with grains; the mesh itself is drawn as wire and not "
      "rendered", "OUTLINER_DATA_POINTCLOUD", 1),
-    ("COLLIDER", "Collider", "Grains bounce off the surface of this mesh, which stays as it is on the first baked frame "
-     "(moving colliders are not simulated yet)", "MOD_PHYSICS", 2),
+    ("COLLIDER", "Collider", "Grains and bodies bounce off this mesh, which may move and change its shape but is not moved "
+     "by them", "MOD_PHYSICS", 2),
+    ("BODY", "Body", "This closed mesh is a rigid body: sand, colliders and other bodies move it, and it moves the sand",
+     "RIGID_BODY", 3),
+    ("EMITTER", "Emitter", "Grains come out of this mesh while it is baked; it is drawn as wire and not rendered",
+     "PARTICLES", 4),
+    ("OUTFLOW", "Outflow", "Grains that come into the box around this mesh vanish; it is drawn as wire and not rendered",
+     "TRASH", 5),
 )
+
+CONSTRAINT_NAME = "Barchan"  # of the constraint by which a body follows its bake
+
+WIRE_TYPES = {"SAND", "EMITTER", "OUTFLOW"}  # drawn as wire and not rendered
 
 GRAIN_SHAPES = (
     ("TETRAHEDRON", "Tetrahedron", "Four touching spheres: interlocks and heaps like sand"),
@@ -34,14 +53,14 @@ DISPLAYS = (
 
 
 def _object_type_changed(self, _context):
-    """Sand meshes would hide their own grains: wire and unrendered while they are sand, as before afterwards."""
+    """Meshes of sand would hide their own grains: wire and unrendered while they are sand, as before afterwards."""
     ob = self.id_data
-    if self.type == "SAND" and not self.shown_as:
+    if self.type in WIRE_TYPES and not self.shown_as:
         self.shown_as = ob.display_type
         self.was_rendered = not ob.hide_render
         ob.display_type = "WIRE"
         ob.hide_render = True
-    elif self.type != "SAND" and self.shown_as:
+    elif self.type not in WIRE_TYPES and self.shown_as:
         ob.display_type = self.shown_as
         ob.hide_render = not self.was_rendered
         self.shown_as = ""
@@ -66,6 +85,17 @@ def _display_changed(self, _context):
 BODY_FILLS = (
     ("SURFACE", "Surface", "Spheres spread evenly over the surface, open or closed"),
     ("VOLUME", "Volume", "Spheres that fill the inside, as dense as balls can be"),
+)
+
+
+MASSES = (
+    ("DENSITY", "Density", "The body weighs as much as its volume of this density"),
+    ("MASS", "Mass", "The body weighs this much, whatever its size"),
+)
+
+EMIT_FROM = (
+    ("VOLUME", "Volume", "Grains appear all over the inside of the mesh, which must be closed"),
+    ("SURFACE", "Surface", "Grains appear all over the surface of the mesh"),
 )
 
 
@@ -107,6 +137,196 @@ class BarchanObject(bpy.types.PropertyGroup):
     )
 
 
+    mass_from: EnumProperty(
+        name="Mass From",
+        description="Which number decides how heavy the body is",
+        items=MASSES,
+        default="DENSITY",
+        options=set(),
+    )
+    density: FloatProperty(
+        name="Density",
+        description="Density of the body in kg/m\u00b3: wood 600, water 1000, stone 2600, steel 7850",
+        default=2600.0,
+        min=0.001,
+        max=30000.0,
+        soft_min=10.0,
+        soft_max=10000.0,
+        precision=0,
+        options=set(),
+    )
+    mass: FloatProperty(
+        name="Mass",
+        description="Mass of the body",
+        unit="MASS",
+        default=1.0,
+        min=1e-9,
+        max=1e9,
+        soft_min=0.001,
+        soft_max=1000.0,
+        options=set(),
+    )
+    velocity: FloatVectorProperty(
+        name="Velocity",
+        description="Speed along the world's axes that a body starts with, or that emitted grains have",
+        size=3,
+        subtype="VELOCITY",
+        unit="VELOCITY",
+        default=(0.0, 0.0, 0.0),
+        min=-1000.0,
+        max=1000.0,
+        soft_min=-20.0,
+        soft_max=20.0,
+        options=set(),
+    )
+    spin: FloatVectorProperty(
+        name="Spin",
+        description="Turning about the world's axes that the body starts with, in rad/s (6.28 is one turn per second)",
+        size=3,
+        subtype="XYZ",
+        default=(0.0, 0.0, 0.0),
+        min=-10000.0,
+        max=10000.0,
+        soft_min=-100.0,
+        soft_max=100.0,
+        options=set(),
+    )
+    is_driven: BoolProperty(
+        name="Animated",
+        description="The body follows its keyframes, parent and constraints and pushes the sand, until it is let go",
+        default=False,
+        options=set(),
+    )
+    release_frame: IntProperty(
+        name="Let Go at Frame",
+        description="From this frame on the body moves freely, with the speed its animation has there; 0 never lets it go, "
+        "a frame before the bake lets it go at once with the velocity set here",
+        default=0,
+        min=-99999,
+        max=999999,
+        options=set(),
+    )
+    fill: EnumProperty(
+        name="Spheres",
+        description="Where the spheres are that stand for the body",
+        items=BODY_FILLS,
+        default="SURFACE",
+        options=set(),
+    )
+    body_radius: FloatProperty(
+        name="Sphere Radius",
+        description="Radius of the spheres that stand for the body; 0 takes that of the grains",
+        subtype="DISTANCE",
+        unit="LENGTH",
+        default=0.0,
+        min=0.0,
+        max=100.0,
+        soft_max=0.5,
+        precision=4,
+        step=0.1,
+        options=set(),
+    )
+    friction: FloatProperty(
+        name="Friction",
+        description="Coulomb friction coefficient of the surface (no unit); two that touch have the geometric mean of theirs",
+        default=0.5,
+        min=0.0,
+        max=10.0,
+        soft_max=1.5,
+        options=set(),
+    )
+    restitution: FloatProperty(
+        name="Restitution",
+        description="Share of the speed left after a head-on impact (no unit); two that touch have the geometric mean of "
+        "theirs",
+        default=0.3,
+        min=0.05,
+        max=1.0,
+        options=set(),
+    )
+    stiffness: FloatProperty(
+        name="Stiffness",
+        description="Young's modulus of the surface in Pa: a high one makes the bake slow; 0 is as soft as Softness allows",
+        default=0.0,
+        min=0.0,
+        max=1e12,
+        soft_max=1e9,
+        precision=0,
+        options=set(),
+    )
+    is_rough: BoolProperty(
+        name="Rough",
+        description="Covers the surface with spheres of the grains' size, so that grains catch on it instead of sliding",
+        default=False,
+        options=set(),
+    )
+    samples: IntProperty(
+        name="Samples per Frame",
+        description="How often per frame the animation is read; more follows fast turns and swings more closely",
+        default=2,
+        min=1,
+        max=16,
+        options=set(),
+    )
+    emit_from: EnumProperty(
+        name="Emit From",
+        description="Where the grains appear",
+        items=EMIT_FROM,
+        default="VOLUME",
+        options=set(),
+    )
+    rate: FloatProperty(
+        name="Rate",
+        description="Grains per second; one whose place is still taken comes later",
+        default=500.0,
+        min=0.001,
+        max=1e7,
+        soft_max=10000.0,
+        precision=0,
+        options=set(),
+    )
+    use_range: BoolProperty(
+        name="Start and Stop",
+        description="Emit from one frame to another only, instead of during the whole bake",
+        default=False,
+        options=set(),
+    )
+    emit_start: IntProperty(
+        name="Start",
+        description="Frame of the first grain",
+        default=1,
+        min=-99999,
+        max=999999,
+        options=set(),
+    )
+    emit_end: IntProperty(
+        name="Stop",
+        description="Frame after which no more grains come",
+        default=100,
+        min=-99999,
+        max=999999,
+        options=set(),
+    )
+    target_count: IntProperty(
+        name="Grains",
+        description="Stop after this many grains; 0 does not stop before the last frame",
+        default=0,
+        min=0,
+        max=100000000,
+        options=set(),
+    )
+
+
+class BarchanFollower(bpy.types.PropertyGroup):
+    """One body of the bake, at its index in the frames: the object moves as the cached pose moved from its first one."""
+
+    object: PointerProperty(type=bpy.types.Object, description="The body; none after it was deleted or keyframed")
+    empty: PointerProperty(type=bpy.types.Object, description="What the body copies its place from")
+    matrix: FloatVectorProperty(size=16, description="World matrix of the object on the first frame, row by row")
+    place: FloatVectorProperty(size=3, description="Centre of mass on the first frame in m")
+    turn: FloatVectorProperty(size=4, description="Rotation on the first frame as quaternion w x y z")
+
+
 class BarchanScene(bpy.types.PropertyGroup):
     radius: FloatProperty(
         name="Sphere Radius",
@@ -139,7 +359,7 @@ class BarchanScene(bpy.types.PropertyGroup):
     )
     friction: FloatProperty(
         name="Friction",
-        description="Coulomb friction coefficient between grains, and between grains and colliders (no unit)",
+        description="Coulomb friction coefficient of the grains (no unit)",
         default=0.5,
         min=0.0,
         max=10.0,
@@ -175,6 +395,19 @@ class BarchanScene(bpy.types.PropertyGroup):
         min=0.0,
         max=1000.0,
         soft_max=20.0,
+        options=set(),
+    )
+    sleep_speed: FloatProperty(
+        name="Sleep Speed",
+        description="Grains slower than this for a tenth of a second rest until something faster touches them, which "
+        "shortens the bake; 0 keeps all awake",
+        unit="VELOCITY",
+        default=0.0,
+        min=0.0,
+        max=10.0,
+        soft_max=0.1,
+        precision=4,
+        step=0.1,
         options=set(),
     )
     seed: IntProperty(
@@ -238,6 +471,10 @@ class BarchanScene(bpy.types.PropertyGroup):
         description="The object that shows the baked grains",
         options={"HIDDEN"},
     )
+    followers: CollectionProperty(type=BarchanFollower, options={"HIDDEN"}, description="The bodies of the bake")
+    body_count: IntProperty(
+        options={"HIDDEN"}, min=0, description="How many elements at the front of every baked frame are no grains"
+    )
 
 
 def frame_range(scene):
@@ -262,7 +499,12 @@ def cache_folder(scene):
     return os.path.normpath(bpy.path.abspath(path))
 
 
-_classes = (BarchanObject, BarchanScene)
+def is_own_constraint(constraint):
+    """True for the constraint by which an object follows the bake."""
+    return constraint.type == "COPY_TRANSFORMS" and constraint.name == CONSTRAINT_NAME
+
+
+_classes = (BarchanObject, BarchanFollower, BarchanScene)
 
 
 def register():

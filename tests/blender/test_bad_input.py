@@ -104,7 +104,7 @@ def test_grains_larger_than_the_sand_mesh():
 def test_all_grains_in_a_collider():
     scene = scene_with_older_bake("blocked")
     harness.mark(harness.add_box("Thin", (0.25, 0.25, 0.25), (3.0, 0.0, 0.0)), "SAND")
-    harness.mark(harness.add_box("Around", (0.27, 0.27, 0.27), (3.0, 0.0, 0.0)), "COLLIDER")
+    harness.mark(harness.add_box("Amidst", (0.05, 0.05, 0.05), (3.0, 0.0, 0.0)), "COLLIDER")
     harness.mark(bpy.data.objects["Block"], "NONE")
     scene.frame_set(2)
     refused(bpy.ops.barchan.bake, "collider", folder=FOLDER / "blocked")
