@@ -137,8 +137,13 @@ def sample_body(one, radius, seed, threads, cancel=None):
     mesh = core.Mesh(one.vertices, one.triangles, name=one.name)
     radius = one.radius or radius
     options = {"seed": seed, "threads": threads, "cancel": cancel}
+    made = {"body": None}  # of an open mesh, which cannot be filled
     if one.fill == "VOLUME":
-        made = core.pack(mesh, radius, kind="relaxed", packing=0.6, calibrate=True, **options)
+        try:
+            made = core.pack(mesh, radius, kind="relaxed", packing=0.6, calibrate=True, **options)
+        except core.MeshError:
+            if mesh.is_closed:
+                raise
     else:
         try:
             # Inside, touching the surface: what stands exactly on a floor, or on another body, touches it.

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Bad input: one clear sentence each, and the file and an older bake stay as they were."""
 
+import dataclasses
 import os
 
 import harness
@@ -165,6 +166,195 @@ def test_an_object_disabled_in_the_viewport_says_so_instead_of_losing_its_modifi
     block.hide_viewport = True
     bpy.context.view_layer.update()
     refused(bpy.ops.barchan.bake, "Block", "disabled", folder=FOLDER / "disabled")
+
+
+def scene_with_a_body(name, location=(2.0, 0.0, 1.0)):
+    """An older bake, and a body beside the sand that the next bake has to do with."""
+    scene = scene_with_older_bake(name)
+    ob = harness.add_box("Crate", (0.4, 0.4, 0.4), location)
+    harness.mark(ob, "BODY")
+    return scene, ob
+
+
+def add_motion(ob, path, first, last):
+    for frame, value in ((1, first), (3, last)):
+        setattr(ob, path, value)
+        ob.keyframe_insert(path, frame=frame)
+
+
+def test_a_body_that_overlaps_a_collider_is_refused_and_can_be_pushed_out():
+    scene, crate = scene_with_a_body("overlap", (0.7, 0.0, 0.1))
+    refused(bpy.ops.barchan.bake, "Crate", "Floor", "Push Out", folder=FOLDER / "overlap")
+    bpy.ops.ed.undo_push(message="overlapping")
+    check_equal(bpy.ops.barchan.push_out(), {"FINISHED"}, "result of pushing out")
+    bpy.ops.ed.undo_push(message="pushed out")
+    print(f"  pushed from 0.1 m to {crate.location.z:.4f} m")
+    check(abs(crate.location.z - 0.2) < 0.01, f"Crate was put {crate.location.z:.3f} m high, expected 0.2")
+    check(abs(crate.location.x - 0.7) + abs(crate.location.y) < 1e-4, "Crate was moved sideways")
+    check_equal(bpy.ops.barchan.bake(), {"FINISHED"}, "result of the bake afterwards")
+    bpy.ops.ed.undo()
+    check(abs(bpy.data.objects["Crate"].location.z - 0.1) < 1e-6, "undo did not bring Crate back")
+
+
+def test_push_out_finds_the_way_for_turned_parented_and_animated_bodies():
+    scene, crate = scene_with_a_body("pushed", (0.0, 0.0, 0.0))
+    harness.mark(bpy.data.objects["Block"], "NONE")
+    wall = harness.add_box("Wall", (0.2, 2.0, 2.0), (0.85, 0.0, 1.0))
+    harness.mark(wall, "COLLIDER")
+    parent = bpy.data.objects.new("Parent", None)
+    scene.collection.objects.link(parent)
+    parent.rotation_euler, parent.scale = (0.0, 0.0, 1.2), (2.0, 2.0, 2.0)
+    crate.parent = parent
+    crate.scale = (0.5, 0.5, 0.5)
+    add_motion(crate, "location", (0.1, -0.25, 0.06), (0.0, 0.0, 0.5))
+    harness.mark(crate, "BODY")
+    scene.frame_set(2)
+    check("Crate" in harness.error_of(bpy.ops.barchan.bake), "the bake of an overlapping body went through")
+    check_equal(bpy.ops.barchan.push_out(), {"FINISHED"}, "result of pushing out")
+    check_equal(scene.frame_current, 2, "frame after pushing out")
+    check_equal(bpy.ops.barchan.bake(), {"FINISHED"}, "result of the bake")
+    check_equal(harness.error_of(bpy.ops.barchan.push_out), "", "pushing out what is free")
+    harness.mark(wall, "COLLIDER")
+    check("No body is selected" in harness.error_of(bpy.ops.barchan.push_out), "push out without a body went through")
+
+
+def test_a_body_with_an_animated_scale():
+    _scene, crate = scene_with_a_body("scaled")
+    add_motion(crate, "scale", (1.0, 1.0, 1.0), (2.0, 1.0, 1.0))
+    bpy.context.scene.frame_set(2)
+    refused(bpy.ops.barchan.bake, "Crate", "scale", folder=FOLDER / "scaled")
+
+
+def test_a_body_without_volume():
+    _scene, crate = scene_with_a_body("flat")
+    crate.data.clear_geometry()
+    crate.data.from_pydata([(0, 0, 0), (1, 0, 0), (1, 1, 0), (0, 1, 0)], [], [(0, 1, 2, 3)])
+    bpy.context.view_layer.update()
+    refused(bpy.ops.barchan.bake, "Crate", "volume", folder=FOLDER / "flat")
+    crate.barchan.fill = "VOLUME"
+    refused(bpy.ops.barchan.bake, "Crate", "volume", folder=FOLDER / "flat")
+
+
+def test_a_body_scaled_to_nothing():
+    _scene, crate = scene_with_a_body("squashed")
+    crate.scale.z = 0.0
+    bpy.context.view_layer.update()
+    refused(bpy.ops.barchan.bake, "Crate", "scale above 0", folder=FOLDER / "squashed")
+
+
+def test_a_collider_without_faces():
+    scene_with_older_bake("wire")
+    mesh = bpy.data.objects["Floor"].data
+    mesh.clear_geometry()
+    mesh.from_pydata([(0, 0, 0), (1, 0, 0), (0, 1, 0)], [(0, 1)], [])
+    bpy.context.view_layer.update()
+    refused(bpy.ops.barchan.bake, "Floor", "no faces", folder=FOLDER / "wire")
+
+
+def test_a_collider_that_changes_its_vertices():
+    scene_with_older_bake("changing")
+    floor = bpy.data.objects["Floor"]
+    array = floor.modifiers.new("Array", "ARRAY")
+    add_motion(array, "count", 1, 3)
+    bpy.context.scene.frame_set(2)
+    refused(bpy.ops.barchan.bake, "Floor", "keep its vertices", folder=FOLDER / "changing")
+
+
+def test_a_rough_collider_that_bends():
+    scene_with_older_bake("rough")
+    floor = bpy.data.objects["Floor"]
+    floor.barchan.is_rough = True
+    add_motion(floor, "scale", (1.0, 1.0, 1.0), (2.0, 1.0, 1.0))
+    bpy.context.scene.frame_set(2)
+    refused(bpy.ops.barchan.bake, "Floor", "rough", folder=FOLDER / "rough")
+
+
+def test_an_emitter_inside_a_collider():
+    scene_with_older_bake("emitter")
+    harness.mark(harness.add_box("Source", (0.3, 0.3, 0.3), (3.0, 0.0, 1.0)), "EMITTER")
+    harness.mark(harness.add_box("Rock", (0.2, 0.2, 0.2), (3.0, 0.0, 1.0)), "COLLIDER")
+    bpy.context.scene.frame_set(2)
+    refused(bpy.ops.barchan.bake, "Source", "Rock", "move the emitter", folder=FOLDER / "emitter")
+    bpy.data.objects["Rock"].scale = (4.0, 4.0, 4.0)
+    bpy.context.view_layer.update()
+    warnings = []
+    room("assembly").assemble(room("export").make_job(bpy.context), warnings)
+    print(f"  {warnings}")
+    check(any("Source" in text and "Rock" in text and "cannot leave" in text for text in warnings), f"warnings: {warnings}")
+
+
+def test_a_negative_density_or_mass():
+    _scene, crate = scene_with_a_body("negative")
+    crate.barchan.density = -5.0
+    check(crate.barchan.density > 0.0, f"the setting took a density of {crate.barchan.density}")
+    job = room("export").make_job(bpy.context)
+    for changes in ({"density": -5.0}, {"mass": -1.0}, {"density": float("nan")}):
+        spoiled = dataclasses.replace(job, bodies=(dataclasses.replace(job.bodies[0], **changes),))
+        run = room("bake").Bake(spoiled)
+        run.run()
+        print(f"  {run.error}")
+        check_equal(run.progress.state, "FAILED", f"state with {changes}")
+        check("Crate" in run.error and "above 0" in run.error, f"the sentence is {run.error!r}")
+    check_equal(len(room("engine").core.list_frames(str(FOLDER / "negative"))[0]), 3, "frames of the older bake")
+
+
+def test_two_bodies_in_one_place():
+    scene_with_a_body("same")
+    harness.mark(harness.add_box("Twin", (0.4, 0.4, 0.4), (2.1, 0.0, 1.0)), "BODY")
+    bpy.context.scene.frame_set(2)
+    refused(bpy.ops.barchan.bake, "Crate", "Twin", "overlap", folder=FOLDER / "same")
+
+
+def test_a_body_that_changed_since_it_was_converted():
+    _scene, crate = scene_with_a_body("stale")
+    bpy.ops.barchan.convert_to_body(radius=0.05)
+    crate.data.vertices[0].co.x -= 0.2
+    bpy.context.view_layer.update()
+    bpy.context.scene.frame_set(2)
+    refused(bpy.ops.barchan.bake, "Crate", "convert it again", folder=FOLDER / "stale")
+
+
+def test_a_bake_while_one_is_running():
+    scene_with_older_bake("busy")
+    bake = room("bake")
+    bake.running = bake.Bake(room("export").make_job(bpy.context))
+    try:
+        for operator in (bpy.ops.barchan.bake, bpy.ops.barchan.push_out, bpy.ops.barchan.bake_keyframes):
+            check("A bake is running" in harness.error_of(operator), f"{operator} says {harness.error_of(operator)!r}")
+    finally:
+        bake.running = None
+
+
+def test_two_scenes_that_share_an_object():
+    scene, crate = scene_with_a_body("scenes")
+    bpy.ops.barchan.bake()
+    other = bpy.data.scenes.new("Second")
+    other.frame_start, other.frame_end = 1, 2
+    other.collection.objects.link(crate)
+    other.barchan.folder = scene.barchan.folder
+    other.barchan.radius = scene.barchan.radius
+    bpy.context.window.scene = other
+    refused(bpy.ops.barchan.bake, "Crate", scene.name, "folder", folder=FOLDER / "scenes")
+    other.barchan.folder = str(FOLDER / "scenes_second")
+    refused(bpy.ops.barchan.bake, "Crate", scene.name, "free that bake", folder=FOLDER / "scenes")
+    bpy.context.window.scene = scene
+
+
+def test_a_foreign_file_where_the_loads_go():
+    scene_with_older_bake("loads")
+    (FOLDER / "loads" / "loads.csv").write_text("mine,not yours\n1,2\n")
+    refused(bpy.ops.barchan.bake, "loads.csv", "not Barchan's", folder=FOLDER / "loads")
+    bpy.ops.barchan.free()
+    check_equal((FOLDER / "loads" / "loads.csv").read_text(), "mine,not yours\n1,2\n", "the foreign file after free")
+
+
+def test_keyframes_without_a_frame_change_nothing():
+    _scene, crate = scene_with_a_body("frameless")
+    bpy.ops.barchan.bake()
+    path = FOLDER / "frameless" / "frame_000002.sand"
+    path.write_bytes(path.read_bytes()[:-50])
+    refused(bpy.ops.barchan.bake_keyframes, "frame_000002.sand", folder=FOLDER / "frameless")
+    check(crate.animation_data is None and len(crate.constraints) == 1, "Crate was changed")
 
 
 def test_after_a_refusal_the_next_good_bake_goes_through():
