@@ -186,6 +186,63 @@ def test_keyframes_equal_playback_and_are_undone():
     check_arrays(matrix_of(bpy.data.objects["A"]), seen[5][0], "A after undo", 1e-6)
 
 
+def test_keyframes_of_a_body_that_hangs_on_another():
+    scene = new_scene(FOLDER / "hanging", 8)
+    lower = add_body("Lower", (0.3, 0.3, 0.3), (0.0, 0.0, 1.0), spin=(0.0, 3.0, 1.0), velocity=(1.0, 0.0, 2.0))
+    upper = add_body("Upper", (0.3, 0.3, 0.3), (0.0, 0.0, 1.0), spin=(4.0, 0.0, 0.0))
+    upper.rotation_mode = "AXIS_ANGLE"
+    upper.parent = lower
+    check_equal(bpy.ops.barchan.bake(), {"FINISHED"}, "result of the bake")
+    seen = {}
+    for frame in range(1, 9):
+        scene.frame_set(frame)
+        seen[frame] = matrix_of(lower), matrix_of(upper)
+    check_equal(bpy.ops.barchan.bake_keyframes(), {"FINISHED"}, "result of the keyframes")
+    for frame in range(1, 9):
+        scene.frame_set(frame)
+        for ob, expected in zip((lower, upper), seen[frame]):
+            check_arrays(matrix_of(ob), expected, f"{ob.name} on frame {frame}", 1e-5)
+
+
+def test_a_render_shows_the_bodies_where_they_are():
+    scene, first, second = hand_written("rendered")
+    harness.add_camera(scene, (0.5, -8.0, 1.5), (0.5, 0.0, 1.5))
+    first.hide_render = True
+    scene.render.engine = "CYCLES"
+    scene.cycles.samples = 4
+    scene.cycles.use_denoising = False
+    scene.render.resolution_x, scene.render.resolution_y = 80, 60
+    scene.render.film_transparent = True
+    scene.render.image_settings.file_format = "PNG"
+    scene.render.image_settings.color_mode = "RGBA"
+    scene.frame_start, scene.frame_end, scene.frame_step = 2, 9, 7
+
+    def alpha(path):
+        image = bpy.data.images.load(str(path))
+        values = np.array(image.pixels[:], np.float32).reshape(60, 80, 4)[:, :, 3]
+        bpy.data.images.remove(image)
+        return values
+
+    scene.render.filepath = str(FOLDER / "film_")
+    bpy.ops.render.render(animation=True)
+    film = [alpha(FOLDER / f"film_{frame:04d}.png") for frame in (2, 9)]
+    scene.frame_set(9)
+    scene.render.filepath = str(FOLDER / "still.png")
+    bpy.ops.render.render(write_still=True)
+    check_arrays(alpha(FOLDER / "still.png"), film[1], "alpha of frame 9 as a still", 0.3)
+    middles = [np.argwhere(picture > 0.5).mean(axis=0) for picture in film]
+    print(f"  B covers {int((film[0] > 0.5).sum())} pixels and moves by {middles[1] - middles[0]} pixels")
+    check(np.linalg.norm(middles[1] - middles[0]) > 3.0, "B does not move in the film")
+    scene.render.use_motion_blur = True
+    scene.render.motion_blur_shutter = 1.0
+    scene.cycles.samples = 16
+    bpy.ops.render.render(write_still=True)
+    blurred = alpha(FOLDER / "still.png")
+    partly = [int(((picture > 0.1) & (picture < 0.9)).sum()) for picture in (film[1], blurred)]
+    print(f"  {partly[0]} pixels are partly covered, {partly[1]} with motion blur")
+    check(partly[1] > 1.5 * partly[0], f"B is not blurred: {partly} pixels are partly covered")
+
+
 def test_a_body_falls_on_sand_and_its_object_follows():
     scene = new_scene(FOLDER / "fall", 25)
     harness.mark(harness.add_box("Bed", (0.7, 0.7, 0.3), (0.0, 0.0, 0.2)), "SAND")

@@ -64,6 +64,52 @@ def test_panels_draw_for_a_marked_object():
     check("Start | End" in drawn("BARCHAN_PT_bake"), drawn("BARCHAN_PT_bake"))
 
 
+def test_the_object_panel_shows_only_what_the_type_uses():
+    harness.new_file()
+    ob = harness.add_box("Block", (1, 1, 1))
+    expected = {
+        "COLLIDER": ("Friction Restitution Stiffness Rough Samples", "Density Rate Velocity Spin"),
+        "BODY": ("Density Velocity Spin Animated Friction Push", "Rough Rate Grains Samples Let"),
+        "EMITTER": ("Emit Rate Velocity Grains", "Friction Density Spin Rough Samples"),
+        "OUTFLOW": ("vanish", "Friction Rate"),
+    }
+    panel = room("panels").BARCHAN_PT_object
+    for name, (words, absent) in expected.items():
+        harness.mark(ob, name)
+        check(panel.poll(bpy.context), f"the panel is hidden for {name}")
+        text = drawn("BARCHAN_PT_object")
+        check(drawn("BARCHAN_PT_physics") != "", "the physics panel is empty")
+        for word in words.split():
+            check(word in text, f"{name}: no {word} in {text}")
+        for word in absent.split():
+            check(word not in text.replace("Block", ""), f"{name}: {word} in {text}")
+    harness.mark(ob, "BODY")
+    ob.barchan.is_driven, ob.barchan.mass_from = True, "MASS"
+    text = drawn("BARCHAN_PT_object")
+    check("Let Go at Frame" in text and "Samples" in text and "Velocity" not in text, text)
+    check("| Mass |" in text and "Density" not in text, text)
+    harness.mark(ob, "EMITTER")
+    ob.barchan.use_range = True
+    check("Start | Stop" in drawn("BARCHAN_PT_object").replace("Start and Stop | ", ""), drawn("BARCHAN_PT_object"))
+    harness.mark(ob, "NONE")
+    check(not panel.poll(bpy.context), "the panel is shown for an object that is nothing")
+    harness.mark(ob, "BODY")
+    check("0 sand, 0 colliders, 1 bodies" in drawn("BARCHAN_PT_objects"), drawn("BARCHAN_PT_objects"))
+
+
+def test_every_setting_has_a_unit_or_says_so_and_one_sentence():
+    for group in (room("properties").BarchanObject, room("properties").BarchanScene):
+        for prop in group.bl_rna.properties:
+            if prop.identifier in {"rna_type", "name"}:
+                continue
+            text = prop.description
+            check(text != "" and not text.endswith("."), f"{prop.identifier} is described by {text!r}")
+            check(text.count(". ") == 0, f"{prop.identifier} has more than one sentence: {text!r}")
+            words = ("no unit", "kg/m", "Pa", "rad/s", "Share", "per second", "number", "Number", "quaternion", "World")
+            if prop.type == "FLOAT" and prop.unit == "NONE":
+                check(any(word in text for word in words), f"{prop.identifier} has no unit: {text!r}")
+
+
 def test_the_bake_panel_says_what_is_cached_and_what_is_missing():
     scene = harness.small_scene(FOLDER / "panel", frame_end=2, radius=0.05)
     bpy.ops.barchan.bake()
