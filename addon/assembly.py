@@ -172,6 +172,11 @@ def _cluster_body(centres, radius):
     return np.array([volume, *centre, *moments, *products])
 
 
+def _is_held(one):
+    """True for a body that is moved by its animation to the end: nothing can push it away."""
+    return one.track is not None and one.release <= 0.0
+
+
 def _after_release(track, release):
     """The track with the motion of its last interval going on after the release, so that the body leaves with the speed
     it came with, whether or not keyframes end there."""
@@ -222,7 +227,7 @@ class _Assembler:
         self.spheres = []  # per body: world centres (K,3) float32, radius
         self.colliders, self.collider_names = [], []
         self.surfaces = []  # (collider's name, Mesh in world space on the first frame)
-        self.walls, self.wall_material = [], 0
+        self.walls, self.wall_material = [], 0  # walls: (collider's name, centres in world space)
         self.material(the_job.density, job.Contact(the_job.friction, the_job.restitution))
 
     def material(self, density, contact):
@@ -296,28 +301,32 @@ class _Assembler:
         self.spheres.append(((one.place + spheres.centres @ turned.T).astype(np.float32), float(spheres.radii.max())))
 
     def check_bodies(self):
-        """Refuses bodies that stand in a collider or in each other, by their names."""
-        count = len(self.job.bodies)
-        for name, (centres, radius) in zip(self.body_names, self.spheres[:count]):
-            for collider, mesh in self.surfaces:
-                if near_surface(centres, mesh, (1.0 - OVERLAP_ALLOWED) * radius, self.job.threads).any():
-                    raise BakeError(
-                        f"Body '{name}' overlaps collider '{collider}' at the start; move it, or select it and press "
-                        "Push Out"
-                    )
-            if any(near_any(centres, points, radius + self.job.radius).any() for points in self.walls):
-                raise BakeError(f"Body '{name}' overlaps a rough collider at the start; move it, or press Push Out")
+        """Refuses bodies that stand in a collider or in each other, by their names. What is never let go may."""
+        for index, one in enumerate(self.job.bodies):
+            if not _is_held(one):
+                self._check_surfaces(one.name, *self.spheres[index])
         lows = np.array([centres.min(axis=0) - radius for centres, radius in self.spheres]).reshape(-1, 3)
         highs = np.array([centres.max(axis=0) + radius for centres, radius in self.spheres]).reshape(-1, 3)
         least = min([self.job.radius] + [radius for _centres, radius in self.spheres])
-        for i in range(count):
+        held = [_is_held(one) for one in self.job.bodies] + [True] * (len(self.spheres) - len(self.job.bodies))
+        for i in range(len(self.job.bodies)):
             boxes = (lows[i] < highs[i + 1 :]).all(axis=1) & (lows[i + 1 :] < highs[i]).all(axis=1)
             for j in np.flatnonzero(boxes) + i + 1:
                 limit = self.spheres[i][1] + self.spheres[j][1] - BODIES_OVERLAP_ALLOWED * least
-                if near_any(self.spheres[i][0], self.spheres[j][0], limit).any():
+                if not (held[i] and held[j]) and near_any(self.spheres[i][0], self.spheres[j][0], limit).any():
                     raise BakeError(
-                        f"Bodies '{self.body_names[i]}' and '{self.body_names[j]}' overlap at the start; move them apart"
+                        f"Body '{self.body_names[i]}' overlaps '{self.body_names[j]}' at the start; move them apart"
                     )
+
+    def _check_surfaces(self, name, centres, radius):
+        reach = (1.0 - OVERLAP_ALLOWED) * radius
+        near = [(other, near_surface(centres, mesh, reach, self.job.threads)) for other, mesh in self.surfaces]
+        near += [(other, near_any(centres, points, reach + self.job.radius)) for other, points in self.walls]
+        for other, mask in near:
+            if mask.any():
+                raise BakeError(
+                    f"Body '{name}' overlaps collider '{other}' at the start; move it, or select it and press Push Out"
+                )
 
     # Colliders
 
@@ -350,7 +359,7 @@ class _Assembler:
 
     def _add_rough(self, one, centres, contact):
         if one.track is None and (not self.walls or contact == self.wall_material):
-            self.walls.append(centres)
+            self.walls.append((one.name, centres))
             self.wall_material = contact
             return
         # Walls have one material and stand still: another one, or one that moves, is a cluster that is never let go.
@@ -380,8 +389,8 @@ class _Assembler:
         """Name and mask of everything that grains at these places may touch."""
         for name, mesh in self.surfaces:
             yield f"collider '{name}'", near_surface(points, mesh, self.bound, self.job.threads)
-        for centres in self.walls:
-            yield "a rough collider", near_any(points, centres, self.bound + self.job.radius)
+        for name, centres in self.walls:
+            yield f"collider '{name}'", near_any(points, centres, self.bound + self.job.radius)
         for name, (centres, radius) in zip(self.body_names, self.spheres):
             reach = self.bound + radius
             near = ((points >= centres.min(axis=0) - reach) & (points <= centres.max(axis=0) + reach)).all(axis=1)
@@ -503,7 +512,7 @@ class _Assembler:
         else:
             options["positions"] = np.zeros((0, 3), np.float32)
         if self.walls:
-            options["wall_positions"] = np.concatenate(self.walls)
+            options["wall_positions"] = np.concatenate([centres for _name, centres in self.walls])
             options["wall_radius"] = the_job.radius
             options["wall_material"] = self.wall_material
         if self.colliders:

@@ -13,6 +13,7 @@ def new_scene(name, frame_end=12, radius=0.05):
     scene.barchan.folder = str(FOLDER / name)
     scene.barchan.radius = radius
     scene.barchan.shape = "SPHERE"
+    scene.barchan.threads = 1
     return scene
 
 

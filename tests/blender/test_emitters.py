@@ -12,6 +12,7 @@ def emitter_scene(name, frame_end=25, **settings):
     scene.barchan.folder = str(FOLDER / name)
     scene.barchan.radius = 0.05
     scene.barchan.shape = "SPHERE"
+    scene.barchan.threads = 1
     harness.mark(harness.add_floor(), "COLLIDER")
     ob = harness.add_box("Source", (0.5, 0.5, 0.3), (0.0, 0.0, 1.5))
     harness.mark(ob, "EMITTER")
