@@ -114,17 +114,6 @@ static inline void subtract(const double a[3], const double b[3], double out[3])
 	}
 }
 
-static float float_below(double x)
-{
-	float near = (float)x;
-	return near - fabsf(near) * FLT_EPSILON - FLT_MIN;
-}
-
-static float float_above(double x)
-{
-	return -float_below(-x);
-}
-
 // ---- vertices -------------------------------------------------------------------------------------------------------
 
 static bool changes_shape(const SandCollider *c)
@@ -568,14 +557,14 @@ static void box_of_triangle(const SandCollider *c, const SandColliderState *stat
                             int child)
 {
 	double corners[3][3];
-	bool is_rounded = state->moment.share > 0;
 	corners_at(c, state, triangle, corners);
 	for (int k = 0; k < 3; ++k)
 	{
 		double low = fmin(fmin(corners[0][k], corners[1][k]), corners[2][k]);
 		double high = fmax(fmax(corners[0][k], corners[1][k]), corners[2][k]);
-		node->low[k][child] = is_rounded ? float_below(low) : (float)low;
-		node->high[k][child] = is_rounded ? float_above(high) : (float)high;
+		// Rounding keeps order: a box that meets another one does so in floats.
+		node->low[k][child] = (float)low;
+		node->high[k][child] = (float)high;
 	}
 }
 
@@ -1014,8 +1003,8 @@ int sand_collider_near(const SandCollider *c, const SandColliderState *state, co
 	for (int k = 0; k < 3; ++k)
 	{
 		// Within the finite floats, so that an absent child meets nothing.
-		low[k] = fmaxf(float_below(fmin(fmax(own[k] - wide, -FLT_MAX), FLT_MAX)), -FLT_MAX);
-		high[k] = fminf(float_above(fmin(fmax(own[k] + wide, -FLT_MAX), FLT_MAX)), FLT_MAX);
+		low[k] = (float)fmin(fmax(own[k] - wide, -FLT_MAX), FLT_MAX);
+		high[k] = (float)fmin(fmax(own[k] + wide, -FLT_MAX), FLT_MAX);
 	}
 	struct
 	{
