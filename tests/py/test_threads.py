@@ -56,7 +56,8 @@ def test_a_call_that_holds_the_gil_is_never_seen():
     assert not any(is_seen_running(lambda: sum(numbers)) for _ in range(3))
 
 
-def test_other_threads_run_while_a_mesh_is_made():
+def large_sheet():
+    """180000 triangles."""
     side = 300
     steps = np.linspace(0, 1, side, dtype=np.float32)
     vertices = np.ascontiguousarray(
@@ -64,6 +65,11 @@ def test_other_threads_run_while_a_mesh_is_made():
     )
     corner = (np.arange(side - 1)[:, None] * side + np.arange(side - 1)).reshape(-1, 1)
     triangles = np.concatenate([corner + [0, 1, side], corner + [1, side + 1, side]]).astype(np.int32)
+    return vertices, triangles
+
+
+def test_other_threads_run_while_a_mesh_is_made():
+    vertices, triangles = large_sheet()
     assert is_ever_seen_running(lambda: barchan.Mesh(vertices, triangles))
 
 
@@ -80,6 +86,8 @@ def test_other_threads_run_while_a_scene_and_a_sim_are_made():
     scene = barchan.Scene(**arguments)
     assert is_ever_seen_running(lambda: barchan.Scene(**arguments))
     assert is_ever_seen_running(lambda: barchan.Sim(scene))
+    arguments = {**scene_arguments(), "colliders": [{"mesh": barchan.Mesh(*large_sheet())}]}
+    assert is_ever_seen_running(lambda: barchan.Scene(**arguments))
 
 
 def test_other_threads_run_while_the_sim_advances(scene):
