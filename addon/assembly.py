@@ -376,22 +376,22 @@ class _Assembler:
 
     # Grains
 
-    def blocked(self, points):
-        """Mask of the grains' places that touch a collider or body, and the name of the one that most of them touch."""
+    def blocked(self, points, has_bodies):
+        """Mask of the grains' places that touch a collider or, if wanted, a body; and which one most of them touch."""
         mask, most, name_of_most = np.zeros(len(points), bool), 0, ""
-        for name, near in self._obstructions(points):
+        for name, near in self._obstructions(points, has_bodies):
             mask |= near
             if int(near.sum()) > most:
                 most, name_of_most = int(near.sum()), name
         return mask, name_of_most
 
-    def _obstructions(self, points):
+    def _obstructions(self, points, has_bodies):
         """Name and mask of everything that grains at these places may touch."""
         for name, mesh in self.surfaces:
             yield f"collider '{name}'", near_surface(points, mesh, self.bound, self.job.threads)
         for name, centres in self.walls:
             yield f"collider '{name}'", near_any(points, centres, self.bound + self.job.radius)
-        for name, (centres, radius) in zip(self.body_names, self.spheres):
+        for name, (centres, radius) in zip(self.body_names, self.spheres) if has_bodies else ():
             reach = self.bound + radius
             near = ((points >= centres.min(axis=0) - reach) & (points <= centres.max(axis=0) + reach)).all(axis=1)
             near[near] = near_any(points[near], centres, reach)
@@ -411,7 +411,7 @@ class _Assembler:
                 seed=the_job.seed + index,
             )
             self.stop_if_cancelled()
-            mask, _name = self.blocked(points)
+            mask, _name = self.blocked(points, has_bodies=True)
             for other in parts:
                 mask |= near_any(points, other, 2 * self.bound)
             left_out += int(mask.sum())
@@ -451,7 +451,7 @@ class _Assembler:
         else:
             points = core.fill(mesh, spacing=spacing, clearance=self.bound, jitter=FILL_JITTER, seed=seed)
         self.stop_if_cancelled()
-        mask, name = self.blocked(points)
+        mask, name = self.blocked(points, has_bodies=False)  # bodies may move away
         if mask.all():
             raise BakeError(
                 f"Emitter '{one.name}' has no free place: {name} is where its {len(points)} grains would appear; "

@@ -9,6 +9,7 @@ the timeline is free while it runs. Main thread only. Bad geometry is passed on 
 import dataclasses
 import fractions
 
+import bpy
 import numpy as np
 
 from . import body, job, properties
@@ -396,8 +397,6 @@ def _read_outflow(ob, depsgraph):
 
 def _check_other_scenes(scene, marked):
     """An object in two scenes can follow one bake only, and two bakes cannot share a folder."""
-    import bpy
-
     names = {ob.name for ob in marked}
     for other in bpy.data.scenes:
         shared = sorted(names.intersection(ob.name for ob in other.objects)) if other != scene else []
@@ -418,18 +417,18 @@ def _check_other_scenes(scene, marked):
 
 
 def _watches(colliders, bodies, frame_start, frame_end):
-    """Who must be watched over the timeline, by object name; the others stand still."""
+    """Who must be watched over the timeline, by session_uid; the others stand still."""
     found = {}
     for ob in colliders:
         if may_move(ob) or may_bend(ob):
-            found[ob.name] = _Watch(ob, ob.barchan.samples, frame_end, may_bend(ob))
+            found[ob.session_uid] = _Watch(ob, ob.barchan.samples, frame_end, may_bend(ob))
     for ob in bodies:
         if not may_move(ob):
             continue
         settings = ob.barchan
         is_driven = settings.is_driven and not is_let_go_at_once(ob, frame_start)
         last = min(frame_end, settings.release_frame) if is_driven and settings.release_frame else frame_end
-        found[ob.name] = _Watch(ob, settings.samples if is_driven else 1, last, False)
+        found[ob.session_uid] = _Watch(ob, settings.samples if is_driven else 1, last, False)
     return found
 
 
@@ -461,9 +460,11 @@ def make_job(context):
         depsgraph = context.evaluated_depsgraph_get()
         read = {
             "sand": tuple(read_object(ob, depsgraph) for ob in sand),
-            "colliders": tuple(_read_collider(ob, depsgraph, watches.get(ob.name), frame_seconds) for ob in colliders),
+            "colliders": tuple(
+                _read_collider(ob, depsgraph, watches.get(ob.session_uid), frame_seconds) for ob in colliders
+            ),
             "bodies": tuple(
-                _read_body(ob, depsgraph, watches.get(ob.name), frame_start, frame_seconds) for ob in bodies
+                _read_body(ob, depsgraph, watches.get(ob.session_uid), frame_start, frame_seconds) for ob in bodies
             ),
             "emitters": tuple(_read_emitter(ob, depsgraph, frame_start, frame_end, frame_seconds) for ob in emitters),
             "outflows": tuple(_read_outflow(ob, depsgraph) for ob in outflows),

@@ -110,9 +110,8 @@ def _unconstrain(ob):
 
 
 def _resize(rows, count):
+    bpy.data.batch_remove([row.empty for row in list(rows)[count:] if row.empty is not None])
     while len(rows) > count:
-        if rows[-1].empty is not None:
-            bpy.data.objects.remove(rows[-1].empty)
         rows.remove(len(rows) - 1)
     while len(rows) < count:
         rows.add()
@@ -153,9 +152,7 @@ def detach(scene):
 
 def _drop_collection(scene):
     for collection in [child for child in scene.collection.children if COLLECTION_TAG in child]:
-        for ob in list(collection.objects):
-            bpy.data.objects.remove(ob)
-        bpy.data.collections.remove(collection)
+        bpy.data.batch_remove([*collection.objects, collection])  # one pass over the file for all
 
 
 def show(scene, positions, rotations):
@@ -300,10 +297,9 @@ def write_keyframes(context, indices):
             own = [part.inverted() @ mathutils.Matrix(m.tolist()) for part, m in zip(parts[ob], matrices[:, rows[ob]])]
             _unconstrain(ob)
             _key(ob, frames, np.array(own, np.float64))
-    for index in indices:
-        row = scene.barchan.followers[index]
-        if row.empty is not None:
-            bpy.data.objects.remove(row.empty)
+    done = [scene.barchan.followers[index] for index in indices]
+    bpy.data.batch_remove([row.empty for row in done if row.empty is not None])
+    for row in done:
         row.object = row.empty = None
     if all(row.object is None for row in scene.barchan.followers):
         _drop_collection(scene)

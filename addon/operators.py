@@ -214,7 +214,8 @@ class BARCHAN_OT_free(bpy.types.Operator):
     def poll(cls, context):
         if not is_ready(cls):
             return False
-        if cached_frames(context.scene)[0] == 0 and context.scene.barchan.carrier is None:
+        settings = context.scene.barchan
+        if cached_frames(context.scene)[0] == 0 and settings.carrier is None and len(settings.followers) == 0:
             cls.poll_message_set("There are no baked frames in the cache folder")
             return False
         return True
