@@ -7,6 +7,8 @@
 #include <string.h>
 
 #define GRAIN_SPHERES 8 // a grain has at most as many; a body more, and touches with several at once
+#define FLAT_DRAWS 4000 // planes tried to find the flattest side of a body
+#define FLAT_SLACK 0.1  // of a radius: spheres this near to a plane touch it together
 
 static const double pi = 3.14159265358979323846;
 
@@ -337,6 +339,47 @@ static double read_body(const double *body, double centre[3], double inertia[3][
 }
 
 // Volume, centre, principal axes and moments (Bell 2005, section 2).
+// How many spheres a floor can touch at once: the most that any outer plane through three of them holds. The threes are
+// drawn at random; a face with a tenth of the spheres is missed by all draws once in e^4.
+static int flat_count(const SandShape *shape)
+{
+	int best = 1;
+	for (uint64_t draw = 0; draw < FLAT_DRAWS && shape->sphere_count > GRAIN_SPHERES; ++draw)
+	{
+		const float *corner[3];
+		double n[3], u[3], v[3], radius = 0;
+		for (uint64_t k = 0; k < 3; ++k)
+		{
+			int sphere = (int)(sand_random(0, 3 * draw + k) * shape->sphere_count);
+			corner[k] = shape->offsets + 3 * sphere;
+			radius = fmax(radius, (double)shape->radii[sphere]);
+		}
+		for (int k = 0; k < 3; ++k)
+		{
+			u[k] = (double)corner[1][k] - (double)corner[0][k];
+			v[k] = (double)corner[2][k] - (double)corner[0][k];
+		}
+		for (int k = 0; k < 3; ++k)
+		{
+			n[k] = u[(k + 1) % 3] * v[(k + 2) % 3] - u[(k + 2) % 3] * v[(k + 1) % 3];
+		}
+		double length = sqrt(n[0] * n[0] + n[1] * n[1] + n[2] * n[2]);
+		double side = n[0] * (double)corner[0][0] + n[1] * (double)corner[0][1] + n[2] * (double)corner[0][2];
+		length = side < 0 ? -length : length;
+		int count = fabs(length) > 1e-6 * radius * radius ? 0 : -1;
+		for (int i = 0; i < shape->sphere_count && count >= 0; ++i)
+		{
+			// From the plane of the three, which goes through their centres, to the sphere's outermost point.
+			const float *o = shape->offsets + 3 * i;
+			double over = (n[0] * (double)o[0] + n[1] * (double)o[1] + n[2] * (double)o[2] - side) / length +
+			              (double)shape->radii[i] - radius;
+			count = over > FLAT_SLACK * radius ? -1 : over > -FLAT_SLACK * radius ? count + 1 : count;
+		}
+		best = count > best ? count : best;
+	}
+	return best;
+}
+
 static void measure_shape(const SandShapeDesc *desc, SandShape *shape, float *offsets, float *radii)
 {
 	double centre[3], inertia[3][3];
@@ -353,8 +396,6 @@ static void measure_shape(const SandShapeDesc *desc, SandShape *shape, float *of
 	}
 	quaternion_from_matrix(axes, shape->axes);
 	shape->volume = volume;
-	// The face of a box has a sixth of the spheres of its surface, the foot of a ball one or two: in between.
-	shape->share = desc->sphere_count > GRAIN_SPHERES ? 1 / sqrt(desc->sphere_count) : 1;
 	shape->sphere_count = desc->sphere_count;
 	shape->bound = 0;
 	for (int k = 0; k < 3; ++k)
@@ -378,6 +419,7 @@ static void measure_shape(const SandShapeDesc *desc, SandShape *shape, float *of
 	}
 	shape->offsets = offsets;
 	shape->radii = radii;
+	shape->share = 1.0 / flat_count(shape);
 }
 
 // Uniformly random rotation (Shoemake 1992) from three counter-based numbers.

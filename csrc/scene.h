@@ -132,8 +132,8 @@ typedef struct SandShape
 	float bound;       // m, radius of the bounding sphere around the centre of mass
 	double volume;     // m^3
 	double inertia[3]; // principal moments per kg, m^2
-	double share;      // 1 / number of spheres that carry its mass in a contact, as a rule: a large body touches with
-	                   // many at once, and together they must not be stiffer than the step allows
+	double share;      // of the mass that a sphere stands for in a contact: 1 over the spheres that a floor can touch
+	                   // at once, which together must not be stiffer than the step allows
 	double axes[4];    // w x y z: turns principal axes to the axes of the description
 } SandShape;
 
