@@ -2,6 +2,7 @@
 """The one door for a person: from a bare machine to a baked hourglass, to green tests, to the extension zip.
 
     python3 setup.py demo        bake and render the hourglass into out/demo/
+    python3 setup.py example X   bake and render the scene examples/X.py into out/X/
     python3 setup.py test        build and run every test; the last line reads "N passed, N failed"
     python3 setup.py extension   build dist/barchan-VERSION.zip and prove that Blender installs it
     python3 setup.py bench       time the engine beside LAMMPS; rows are added to bench/MACHINE.csv
@@ -37,6 +38,7 @@ RELEASE = BUILD / "release"
 SANITIZED = BUILD / "sanitized"
 THREADED = BUILD / "threaded"
 ADDON = "bl_ext.user_default.barchan"
+EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.py") if path.stem != "common")
 PEERS = ROOT.parent / "shared" / "peers"  # beds and harness of the bench, beside this repository
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -1020,7 +1022,8 @@ def command_extension(arguments):
     return 0
 
 
-def command_demo(arguments):
+def run_example(name, options):
+    """An example in Blender with the extension as it is now; its exit code."""
     home = prepare()
     archive = build_zip(home)
     user_folder = OUT / "blender"
@@ -1030,10 +1033,19 @@ def command_demo(arguments):
         stamp.write_text(digest(archive, str(home.inner)))
     sys.stdout.flush()
     return subprocess.call(
-        [str(home.inner), str(ROOT / "examples" / "hourglass.py"), "--out", str(OUT / "demo")],
+        [str(home.inner), str(ROOT / "examples" / (name + ".py"))] + options,
         cwd=ROOT,
         env=clean_environment(BLENDER_USER_RESOURCES=str(user_folder)),
     )
+
+
+def command_demo(arguments):
+    return run_example("hourglass", ["--out", str(OUT / "demo"), "--movie"])
+
+
+def command_example(arguments):
+    out = OUT / (arguments.name + "-small" if arguments.small else arguments.name)
+    return run_example(arguments.name, ["--out", str(out)] + ["--small"] * arguments.small)
 
 
 def command_bench(arguments):
@@ -1102,6 +1114,10 @@ def main():
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     demo = commands.add_parser("demo", help="bake and render the hourglass into out/demo/")
     demo.set_defaults(run=command_demo)
+    example = commands.add_parser("example", help="bake and render a scene of examples/ into out/NAME/")
+    example.add_argument("--small", action="store_true", help="few grains and frames, into out/NAME-small/")
+    example.add_argument("name", metavar="NAME", choices=EXAMPLES, help=", ".join(EXAMPLES))
+    example.set_defaults(run=command_example)
     test = commands.add_parser("test", help='build and run every test; the last line reads "N passed, N failed"')
     test.add_argument("--all", action="store_true", help="also in the other supported Blenders: " + ", ".join(BLENDERS))
     test.add_argument("parts", nargs="*", metavar="PART", type=part_name, help="only these parts: " + ", ".join(PARTS))

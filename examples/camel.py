@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A camel of metaballs, turned into a body of about four thousand spheres, in the manner of Bell 2005, and rendered.
 
-    python examples/camel.py --out out/camel [--spheres 4000] [--zip dist/barchan-VERSION.zip]
+    python examples/camel.py --out out/camel [--spheres 4000] [--small] [--zip dist/barchan-VERSION.zip]
 
 Runs with any Python that has bpy. Leaves camel.blend, camel.png (mesh and spheres side by side, the spheres coloured by
 how far each is from its nearest neighbour) and camel.json, the fit report.
@@ -13,7 +13,17 @@ import math
 import pathlib
 import sys
 
-from common import Stop, add_light, enable_addon, plain_material, quiet, set_render
+from common import (
+    Stop,
+    add_camera,
+    add_grid_floor,
+    add_light,
+    add_world,
+    enable_addon,
+    plain_material,
+    quiet,
+    set_render,
+)
 
 SIZE = (720, 336)
 SAMPLES = 48
@@ -78,26 +88,11 @@ def add_camel():
 
 
 def add_stage(scene):
-    import bpy
-    import mathutils
-
-    ground = bpy.data.meshes.new("Ground")
-    ground.from_pydata([(-20, -20, 0), (20, -20, 0), (20, 20, 0), (-20, 20, 0)], [], [(0, 1, 2, 3)])
-    ground.materials.append(plain_material("Ground", (0.75, 0.68, 0.58), 0.9))
-    scene.collection.objects.link(bpy.data.objects.new("Ground", ground))
+    add_grid_floor("Ground", (-20, -20), (20, 20), plain_material("Ground", (0.75, 0.68, 0.58), 0.9))
     add_light("Key", (3.0, -6.0, 7.0), (0.0, 0.0, 1.0), (4.0, 4.0), 900.0)
     add_light("Fill", (-6.0, -3.0, 4.0), (0.0, 0.0, 1.0), (4.0, 4.0), 250.0, (0.8, 0.9, 1.0))
-    world = bpy.data.worlds.new("World")
-    scene.world = world
-    if world.node_tree is None:
-        world.use_nodes = True
-    world.node_tree.nodes["Background"].inputs["Color"].default_value = (0.5, 0.6, 0.7, 1.0)
-    camera = bpy.data.objects.new("Camera", bpy.data.cameras.new("Camera"))
-    camera.location = (0.8, -10.2, 2.6)
-    camera.rotation_euler = (mathutils.Vector((0.42, 0.0, 1.02)) - camera.location).to_track_quat("-Z", "Y").to_euler()
-    camera.data.lens = 50
-    scene.collection.objects.link(camera)
-    scene.camera = camera
+    add_world(scene, (0.5, 0.6, 0.7), 1.0)
+    add_camera(scene, (0.8, -10.2, 2.6), (0.42, 0.0, 1.02))
 
 
 def run(arguments):
@@ -137,9 +132,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--out", default="out/camel")
     parser.add_argument("--spheres", type=int, default=4000)
+    parser.add_argument("--small", action="store_true", help="a tenth of the spheres")
     parser.add_argument("--zip", help="extension to install first")
+    arguments = parser.parse_args()
+    if arguments.small:
+        arguments.spheres //= 10
     try:
-        run(parser.parse_args())
+        run(arguments)
     except Stop as stop:
         sys.exit(str(stop))
 
