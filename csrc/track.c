@@ -52,7 +52,7 @@ static void multiply(const double a[4], const double b[4], double out[4])
 
 static Stretch stretch_of(const SandTrack *track, int32_t index)
 {
-	Stretch stretch;
+	Stretch stretch = {0};
 	const double *here = sample_of(track, index), *next = sample_of(track, index + 1);
 	double to[4], relative[4];
 	unit_orientation(here, stretch.turn);
