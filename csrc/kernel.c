@@ -1193,7 +1193,10 @@ INLINE void warm_spheres(const SandWork *work, const SandChunk *chunk)
 static void forces(const SandWork *work, SandChunk *chunk)
 {
 	chunk->contact_count = 0;
-	memset(chunk->collider_sums, 0, 6 * (size_t)work->collider_count * sizeof(double));
+	if (work->collider_count > 0)
+	{
+		memset(chunk->collider_sums, 0, 6 * (size_t)work->collider_count * sizeof(double));
+	}
 	watch_sleepers(work, chunk);
 	if (chunk->awake_count == 0 && chunk->pair_count == 0)
 	{

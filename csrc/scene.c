@@ -762,6 +762,14 @@ static void measure_domain(SandScene *scene)
 		double speed = track != NULL ? sand_track_speed(track, 0, DBL_MAX, bound) : 0;
 		speed_square = fmax(speed_square, speed * speed);
 	}
+	for (int i = 0; i < scene->outflow_count; ++i)
+	{
+		for (int corner = 0; corner < 2; ++corner)
+		{
+			const float *at = corner == 0 ? scene->outflows[i].min : scene->outflows[i].max;
+			grow(low, high, (const double[3]){(double)at[0], (double)at[1], (double)at[2]}, 0);
+		}
+	}
 	double extent = 0, fall = 0;
 	for (int k = 0; k < 3; ++k)
 	{
