@@ -108,7 +108,7 @@ EXAMPLE = Example(
         "release": 14,
         "frames": 128,
         "stills": (13, 40, 56, 128),
-        "gap": 0.001,
+        "gap": 0.0005,
         "body_radius": 0.009,
         "settings": {
             "radius": 0.007,
@@ -116,7 +116,6 @@ EXAMPLE = Example(
             "restitution": 0.3,
             "max_overlap": 0.3,
             "max_speed": 4.0,
-            "sleep_speed": 0.02,
         },
     },
     small={

@@ -72,7 +72,7 @@ EXAMPLE = Example(
         "frames": 84,
         "gap": 0.0005,
         "stills": (20, 32, 84),
-        "settings": {"radius": 0.012, "max_overlap": 0.2, "max_speed": 6.0, "sleep_speed": 0.01},
+        "settings": {"radius": 0.012, "max_overlap": 0.2, "max_speed": 6.0},
     },
     small={
         "base": 3,

@@ -93,7 +93,6 @@ EXAMPLE = Example(
             "restitution": 0.3,
             "max_overlap": 0.3,
             "max_speed": 2.0,
-            "sleep_speed": 0.02,
         },
     },
     small={

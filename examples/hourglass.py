@@ -44,7 +44,8 @@ SAND_GAP = 0.1  # sphere radii between the sand's start and the glass
 # A tetrahedron of four touching spheres flows like a sphere of this many sphere radii across.
 GRAIN_DIAMETER = 3.3
 # Neck width in grain diameters. Beverloo 1961: 0.58 sqrt(g / d) (D / d - 1.4)^2.5 grains per second.
-NECK_DIAMETERS = 9.5
+NECK_DIAMETERS = 10.5
+
 STILL_SIZE = (540, 810)
 STILL_SAMPLES = 48
 MOVIE_SIZE = (320, 480)
@@ -300,8 +301,8 @@ EXAMPLE = Example(
     full={
         "grains": 27000,
         "segments": 96,
-        "frames": 144,
-        "stills": (9, 50, 98, 144),
+        "frames": 120,
+        "stills": (8, 42, 82, 120),
         "settings": {
             "friction": 0.7,
             "restitution": 0.3,

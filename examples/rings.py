@@ -88,7 +88,7 @@ EXAMPLE = Example(
         "friction": 0.4,
         "frames": 84,
         "stills": (12, 22, 84),
-        "settings": {"radius": SPHERE, "max_overlap": 0.25, "max_speed": 8.0, "sleep_speed": 0.02},
+        "settings": {"radius": SPHERE, "max_overlap": 0.25, "max_speed": 8.0},
     },
     small={
         "side": 2,

@@ -100,7 +100,8 @@ def test_avalanche_runs_down_and_throws_structures_over():
     moved = int((went > 0.05).sum())
     print(f"  structures moved {stood.max():.4f} m before, {went.max():.3f} m after; {moved} of {len(went)} by 5 cm")
     print(f"  sand's middle from x {first[:, 0].mean():.2f} to {last[:, 0].mean():.2f} m")
-    check(stood.max() < 0.01, f"a structure moved {stood.max():g} m before the sand came")
+    # They fall the gaps between them, and their spheres sink into each other's dimples.
+    check(stood.max() < size.body_radius, f"a structure moved {stood.max():g} m before the sand came")
     check(moved >= 3, f"only {moved} stones were moved")
     check(last[:, 0].mean() > first[:, 0].mean() + 0.8, "the sand did not run down")
     check(last[:, 2].min() > 0.0, f"a grain is at {last[:, 2].min():g} m, below the ground")
