@@ -338,7 +338,6 @@ static double read_body(const double *body, double centre[3], double inertia[3][
 	return body[0];
 }
 
-// Volume, centre, principal axes and moments (Bell 2005, section 2).
 // How many spheres a floor can touch at once: the most that any outer plane through three of them holds. The threes are
 // drawn at random; a face with a tenth of the spheres is missed by all draws once in e^4.
 static int flat_count(const SandShape *shape)
@@ -380,6 +379,7 @@ static int flat_count(const SandShape *shape)
 	return best;
 }
 
+// Volume, centre, principal axes and moments (Bell 2005, section 2).
 static void measure_shape(const SandShapeDesc *desc, SandShape *shape, float *offsets, float *radii)
 {
 	double centre[3], inertia[3][3];
@@ -570,10 +570,10 @@ static SandStatus check_grains(const SandSceneDesc *desc, int64_t *sphere_count_
 	return SAND_OK;
 }
 
-// Grains an emitter will make.
+// Grains an emitter will make. What rounding adds to a whole number is not a grain.
 static int64_t emission_of(const SandEmitter *emitter)
 {
-	double count = ceil((emitter->end - emitter->begin) * emitter->rate);
+	double count = ceil((emitter->end - emitter->begin) * emitter->rate * (1 - 1e-12));
 	return count < SAND_SPHERE_LIMIT ? (int64_t)count : SAND_SPHERE_LIMIT + INT64_C(1);
 }
 
@@ -593,7 +593,13 @@ static SandStatus check_emitters(const SandSceneDesc *desc, int64_t *grain_count
 		{
 			return status;
 		}
-		if (!sand_is_finite(e->velocity, 3) || !(e->rate > 0 && e->rate <= 1e9))
+		if (!sand_is_finite(e->velocity, 3))
+		{
+			return sand_fail(err, SAND_ERROR_ARGUMENT,
+			                 "Emitter %d has velocity (%g, %g, %g) m/s, expected finite numbers", i,
+			                 (double)e->velocity[0], (double)e->velocity[1], (double)e->velocity[2]);
+		}
+		if (!(e->rate > 0 && e->rate <= 1e9))
 		{
 			return sand_fail(err, SAND_ERROR_ARGUMENT,
 			                 "Emitter %d has a rate of %g grains/s, expected more than 0 to 1e9", i, e->rate);
@@ -608,8 +614,9 @@ static SandStatus check_emitters(const SandSceneDesc *desc, int64_t *grain_count
 		{
 			return sand_fail(
 			    err, SAND_ERROR_ARGUMENT,
-			    "Emitter %d has shape %d, material %d and size %g, expected a shape below %d, a material below %d", i,
-			    e->shape, e->material, (double)e->scale, desc->shape_count, material_count);
+			    "Emitter %d has shape %d, material %d and size %g, expected a shape below %d, a material below %d, a "
+			    "size of 0 (= 1) to 1e6",
+			    i, e->shape, e->material, (double)e->scale, desc->shape_count, material_count);
 		}
 		*grain_count += emission_of(e);
 		*sphere_count += emission_of(e) * desc->shapes[e->shape].sphere_count;
@@ -1018,6 +1025,24 @@ static bool copy_emitters(const SandSceneDesc *desc, SandScene *scene)
 	return emitters != NULL;
 }
 
+// bodies_of: per grain, 1 + the number of the body that it is.
+static SandStatus check_one_body(const SandSceneDesc *desc, int i, int32_t *bodies_of, SandError *err)
+{
+	const SandBody *body = &desc->bodies[i];
+	if (body->grain < 0 || body->grain >= desc->grain_count || isnan(body->release))
+	{
+		return sand_fail(err, SAND_ERROR_ARGUMENT, "Body %d is grain %d, let go at %g s, expected a grain below %lld",
+		                 i, body->grain, body->release, (long long)desc->grain_count);
+	}
+	if (bodies_of[body->grain] != 0)
+	{
+		return sand_fail(err, SAND_ERROR_ARGUMENT, "Bodies %d and %d are both grain %d, expected one each",
+		                 bodies_of[body->grain] - 1, i, body->grain);
+	}
+	bodies_of[body->grain] = 1 + i;
+	return body->track != NULL ? sand_track_check(body->track, "Body", i, err) : SAND_OK;
+}
+
 static SandStatus check_bodies(const SandSceneDesc *desc, SandError *err)
 {
 	int material_count = desc->material_count > 0 ? desc->material_count : 1;
@@ -1029,30 +1054,18 @@ static SandStatus check_bodies(const SandSceneDesc *desc, SandError *err)
 			                 desc->colliders[i].material, material_count - 1);
 		}
 	}
-	for (int i = 0; i < desc->body_count; ++i)
+	int32_t *bodies_of = sand_alloc(desc->body_count > 0 ? (size_t)desc->grain_count : 0, sizeof(int32_t));
+	if (bodies_of == NULL)
 	{
-		const SandBody *body = &desc->bodies[i];
-		if (body->grain < 0 || body->grain >= desc->grain_count || isnan(body->release))
-		{
-			return sand_fail(err, SAND_ERROR_ARGUMENT,
-			                 "Body %d is grain %d, let go at %g s, expected a grain below %lld", i, body->grain,
-			                 body->release, (long long)desc->grain_count);
-		}
-		for (int k = 0; k < i; ++k)
-		{
-			if (desc->bodies[k].grain == body->grain)
-			{
-				return sand_fail(err, SAND_ERROR_ARGUMENT, "Bodies %d and %d are both grain %d, expected one each", k,
-				                 i, body->grain);
-			}
-		}
-		SandStatus status = body->track != NULL ? sand_track_check(body->track, "Body", i, err) : SAND_OK;
-		if (status != SAND_OK)
-		{
-			return status;
-		}
+		return sand_fail_memory(err, (size_t)desc->grain_count * sizeof(int32_t), "the bodies");
 	}
-	return SAND_OK;
+	SandStatus status = SAND_OK;
+	for (int i = 0; i < desc->body_count && status == SAND_OK; ++i)
+	{
+		status = check_one_body(desc, i, bodies_of, err);
+	}
+	sand_free(bodies_of);
+	return status;
 }
 
 static bool copy_bodies(const SandSceneDesc *desc, SandScene *scene)

@@ -33,6 +33,7 @@
 #define SLOW_MARGIN 0.15     // of the smallest radius: how far a slow sphere may move before a new list
 #define FAST_MARGIN 1.5      // of the smallest radius: at most, for a fast one
 #define COLLIDER_STEPS 25    // a list lasts at most as many when a collider moves
+#define BIRTH_STEPS 20       // a birth waits at most as many for a list that is made anyway
 #define TURN_STEPS 8         // lone spheres turn once in so many: nothing but their look depends on it
 #define SORT_LISTS 16        // lists between two sorts of the grains within one call
 
@@ -78,6 +79,8 @@ struct SandSim
 	double turn_seconds; // s moved since lone spheres last turned
 	int turn_steps;      // in as many steps
 	int32_t *waiting;    // ids of unborn grains, in order of birth
+	int32_t *place_of;   // per id, of those due: where in memory
+	int32_t *rivals;     // scratch: grains near the places of birth
 	int waiting_count;
 	SandScheme scheme;
 	double tolerance;
@@ -545,23 +548,19 @@ static double bound_of(const SandSim *sim, const SandGrain *grain)
 	return (double)sim->scene->shapes[traits->shape].bound * (double)traits->scale;
 }
 
-// Free when no present grain's bounding sphere reaches into the newcomer's.
-static bool is_place_free(const SandSim *sim, const SandGrain *newcomer)
+// Free when no present grain's bounding sphere reaches into the newcomer's. rivals = those that can.
+static bool is_place_free(const SandSim *sim, const SandGrain *newcomer, const int32_t *rivals, int rival_count)
 {
-	for (int i = 0; i < sim->grain_count; ++i)
+	for (int i = 0; i < rival_count; ++i)
 	{
-		const SandGrain *grain = &sim->grains[i];
-		if (grain->flags & SAND_GRAIN_ABSENT)
-		{
-			continue;
-		}
+		const SandGrain *grain = &sim->grains[rivals[i]];
 		double square = 0, reach = bound_of(sim, grain) + bound_of(sim, newcomer);
 		for (int k = 0; k < 3; ++k)
 		{
 			double d = grain->position[k] - newcomer->position[k];
 			square += d * d;
 		}
-		if (square < reach * reach)
+		if (square < reach * reach && (grain->flags & SAND_GRAIN_ABSENT) == 0)
 		{
 			return false;
 		}
@@ -569,23 +568,82 @@ static bool is_place_free(const SandSim *sim, const SandGrain *newcomer)
 	return true;
 }
 
-// Grains that are due appear, in order of birth, where there is room; the others try again with the next list. A search
-// over all grains for each: births are rare against steps.
+// Carries a newcomer along the way it would have gone since its birth, or back. One that waited for its place to be
+// free starts now.
+static void carry(const SandSim *sim, SandGrain *grain, double birth, double sign)
+{
+	double since = sim->time - birth;
+	since = since < 2 * BIRTH_STEPS * sim->step_limit ? since : 0;
+	for (int k = 0; k < 3; ++k)
+	{
+		double kick = sim->scene->gravity[k] * since;
+		// Back: the velocity before the kick.
+		double velocity = sign > 0 ? grain->velocity[k] : grain->velocity[k] - kick;
+		grain->position[k] += sign * (velocity + 0.5 * kick) * since;
+		grain->velocity[k] += sign * kick;
+	}
+}
+
+// Where the newcomers that are due are in memory, and the grains that may be in their way. Returns how many are due.
+static int find_newcomers(SandSim *sim, int32_t *rivals, int *rival_count_out)
+{
+	double low[3] = {DBL_MAX, DBL_MAX, DBL_MAX}, high[3] = {-DBL_MAX, -DBL_MAX, -DBL_MAX}, room = 0;
+	int due = 0;
+	for (int i = 0; i < sim->grain_count; ++i)
+	{
+		const SandGrain *grain = &sim->grains[i];
+		int32_t id = sim->traits[i].id;
+		room = fmax(room, bound_of(sim, grain));
+		if ((grain->flags & SAND_GRAIN_UNBORN) == 0 || sim->scene->grain_births[id] > sim->time)
+		{
+			continue;
+		}
+		sim->place_of[id] = i;
+		++due;
+		for (int k = 0; k < 3; ++k)
+		{
+			low[k] = fmin(low[k], grain->position[k]);
+			high[k] = fmax(high[k], grain->position[k]);
+		}
+	}
+	// Twice the largest bound, and the way a newcomer is carried.
+	room = 2 * room + 2 * BIRTH_STEPS * sim->step_limit * sim->work.speed_limit;
+	*rival_count_out = 0;
+	for (int i = 0; i < sim->grain_count && due > 0; ++i)
+	{
+		bool is_near = true;
+		for (int k = 0; k < 3; ++k)
+		{
+			double x = sim->grains[i].position[k];
+			is_near = is_near && x > low[k] - room && x < high[k] + room;
+		}
+		if (is_near && (sim->grains[i].flags & SAND_GRAIN_ABSENT) == 0)
+		{
+			rivals[(*rival_count_out)++] = i;
+		}
+	}
+	return due;
+}
+
+// Grains that are due appear, in order of birth, where there is room; the others try again with the next list.
 static void give_birth(SandSim *sim)
 {
-	int kept = 0;
+	int kept = 0, rival_count = 0, due = find_newcomers(sim, sim->rivals, &rival_count);
 	for (int i = 0; i < sim->waiting_count; ++i)
 	{
 		int32_t id = sim->waiting[i];
-		SandGrain *grain = NULL;
-		for (int k = 0; k < sim->grain_count && sim->scene->grain_births[id] <= sim->time && grain == NULL; ++k)
+		double birth = sim->scene->grain_births[id];
+		if (due > 0 && birth <= sim->time)
 		{
-			grain = sim->traits[k].id == id ? &sim->grains[k] : NULL;
-		}
-		if (grain != NULL && is_place_free(sim, grain))
-		{
-			grain->flags &= ~SAND_GRAIN_UNBORN;
-			continue;
+			SandGrain *grain = &sim->grains[sim->place_of[id]];
+			carry(sim, grain, birth, 1);
+			if (is_place_free(sim, grain, sim->rivals, rival_count))
+			{
+				grain->flags &= ~SAND_GRAIN_UNBORN;
+				sim->rivals[rival_count++] = sim->place_of[id];
+				continue;
+			}
+			carry(sim, grain, birth, -1);
 		}
 		sim->waiting[kept++] = id;
 	}
@@ -749,7 +807,10 @@ static SandStatus allocate(SandSim *sim, SandError *err)
 	sim->traits_spare = sand_alloc(grains, sizeof(SandTraits));
 	sim->spheres = sand_alloc(total, sizeof(SandSphere));
 	sim->sphere_base = sand_alloc(grains, sizeof(int32_t));
-	sim->waiting = sand_alloc(grains, sizeof(int32_t));
+	size_t newcomers = sim->scene->emitter_count > 0 ? grains : 0;
+	sim->waiting = sand_alloc(newcomers, sizeof(int32_t));
+	sim->place_of = sand_alloc(newcomers, sizeof(int32_t));
+	sim->rivals = sand_alloc(newcomers, sizeof(int32_t));
 	sim->chunks = sand_alloc((size_t)sim->chunk_limit, sizeof(SandChunk));
 	size_t colliders = (size_t)sim->scene->collider_count, bodies = (size_t)sim->scene->body_count;
 	sim->collider_states = sand_alloc(colliders, sizeof(SandColliderState *));
@@ -778,7 +839,8 @@ static SandStatus allocate(SandSim *sim, SandError *err)
 	sim->work.targets = sim->targets;
 	sim->work.impulses = sim->impulses;
 	if (sim->grains == NULL || sim->grains_spare == NULL || sim->traits == NULL || sim->traits_spare == NULL ||
-	    sim->spheres == NULL || sim->sphere_base == NULL || sim->waiting == NULL || sim->chunks == NULL)
+	    sim->spheres == NULL || sim->sphere_base == NULL || sim->waiting == NULL || sim->place_of == NULL ||
+	    sim->rivals == NULL || sim->chunks == NULL)
 	{
 		return sand_fail_memory(
 		    err, total * (sizeof(SandSphere) + sizeof(SandSum)) + grains * 2 * (sizeof(SandGrain) + sizeof(SandTraits)),
@@ -1139,6 +1201,8 @@ void sand_sim_destroy(SandSim *sim)
 	sand_free(sim->spheres);
 	sand_free(sim->sphere_base);
 	sand_free(sim->waiting);
+	sand_free(sim->place_of);
+	sand_free(sim->rivals);
 	for (int i = 0; sim->collider_states != NULL && i < sim->scene->collider_count; ++i)
 	{
 		sand_collider_state_destroy(sim->collider_states[i]);
@@ -1360,8 +1424,9 @@ static SandStatus take_step(SandSim *sim, SandError *err)
 	sim->work.last_step = sim->work.step;
 	SandStatus status = report_bad_grain(sim, err);
 	sim->time += sim->work.step;
-	if (status == SAND_OK && (needs_list(sim) || (sim->waiting_count > 0 && sim->next_birth <= sim->time) ||
-	                          sim->time + sim->step_limit > sim->colliders_until))
+	if (status == SAND_OK &&
+	    (needs_list(sim) || (sim->waiting_count > 0 && sim->next_birth + BIRTH_STEPS * sim->step_limit <= sim->time) ||
+	     sim->time + sim->step_limit > sim->colliders_until))
 	{
 		status = build_list(sim, sim->list_count % SORT_LISTS == 0, err);
 	}
@@ -1645,8 +1710,9 @@ SandSimInfo sand_sim_info(const SandSim *sim)
 		if (grain->flags & SAND_GRAIN_UNBORN)
 		{
 			++info.unborn_count;
-			// Births between steps come with the next step.
-			info.late_count += sim->scene->grain_births[sim->traits[i].id] < sim->time - 2 * sim->step_limit;
+			// Births come with the next list.
+			info.late_count +=
+			    sim->scene->grain_births[sim->traits[i].id] < sim->time - 2 * BIRTH_STEPS * sim->step_limit;
 			continue;
 		}
 		info.lost_count += (grain->flags & SAND_GRAIN_LOST) != 0;
