@@ -97,7 +97,7 @@ def build(scene, size):
     sand.rotation_euler.y = SLOPE
     mark(sand, "SAND")
     mark(add_structures(size.gap), "BODY", density=STONE, friction=0.6, restitution=0.2, body_radius=size.body_radius)
-    add_stage(scene, 3.0, (4.0, -4.4, 2.4), (-0.05, 0.0, 0.55), 38.0)
+    add_stage(scene, 3.0, (4.2, -4.6, 2.5), (-0.05, 0.0, 0.58), 38.0)
 
 
 EXAMPLE = Example(

@@ -542,7 +542,7 @@ class Example:
     small: dict
     after: collections.abc.Callable = None
     movie: collections.abc.Callable = None
-    picture: tuple = (400, 225)
+    picture: tuple = (384, 216)
     samples: int = 48
 
     def size(self, is_small):
