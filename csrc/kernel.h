@@ -57,7 +57,7 @@ typedef struct SandTraits
 	int32_t id;
 	int32_t shape;
 	int32_t material;
-	int32_t quiet_steps; // steps in a row below the sleeping speed
+	int32_t quiet_steps; // steps in a row below the sleeping speed; of a sleeper: 1 + its supports, 0 = not yet known
 	float scale;         // size against the shape's
 	float reach_speed;   // m/s, fastest point of the grain when it was last placed for a list
 	int32_t body;        // number among the scene's bodies, -1 for none
@@ -134,6 +134,7 @@ typedef struct SandWork
 	int region_count;
 	const SandOutflow *outflows;
 	int outflow_count;
+	int32_t *supports;       // per grain, of sleepers: touching pairs of spheres at the last list. Only with sleep
 	double sleep_speed;      // m/s; 0 = never
 	int sleep_steps;         // quiet steps before sleep
 	float wake_speed_square; // (m/s)^2

@@ -11,6 +11,8 @@ enum
 	LEVEL_LIMIT = 16
 };
 
+#define SUPPORT_REACH 1.02f // of both radii: two so near support each other
+
 // One class of spheres: radii within a factor of two, and slow or fast. Cells along x are neighbouring buckets, so that
 // a row of cells is one run of entries; rows start at strides chosen so that no two rows of one search share a bucket.
 typedef struct Level
@@ -624,7 +626,7 @@ static bool watch(Builder *b, int32_t sleeper, int32_t awake)
 }
 
 // Spheres i < j may touch: their pair goes to the list it belongs to. Of two spheres the first one's chunk owns it.
-static bool take_pair(Builder *b, int32_t i, int32_t j, bool is_asleep)
+static bool take_pair(Builder *b, int32_t i, int32_t j, bool is_asleep, bool is_close)
 {
 	SandChunk *chunk = b->chunk;
 	if (b->work->spheres[i].inverse_mass == 0 && b->work->spheres[j].inverse_mass == 0)
@@ -633,12 +635,21 @@ static bool take_pair(Builder *b, int32_t i, int32_t j, bool is_asleep)
 	}
 	if (b->work->sleep_speed > 0)
 	{
-		bool is_other_asleep = is_still(b->work, b->work->spheres[j].grain);
+		int32_t other = b->work->spheres[j].grain;
+		bool is_other_asleep = is_still(b->work, other);
+		if (is_close && is_asleep)
+		{
+			__atomic_fetch_add(&b->work->supports[b->work->spheres[i].grain], 1, __ATOMIC_RELAXED);
+		}
+		if (is_close && is_other_asleep && other >= 0)
+		{
+			__atomic_fetch_add(&b->work->supports[other], 1, __ATOMIC_RELAXED);
+		}
 		if (is_asleep && is_other_asleep)
 		{
 			return true;
 		}
-		bool is_wall = b->work->spheres[j].grain < 0;
+		bool is_wall = other < 0;
 		if ((is_asleep && !watch(b, i, j)) || (is_other_asleep && !is_wall && !watch(b, j, i)))
 		{
 			return false;
@@ -810,8 +821,9 @@ static bool search_near(Builder *b, const Level *level, int32_t i)
 		// Positions lie within +-2^30, so differences fit.
 		float dx = (float)(a->x[0] - b->near.x[0][hit]), dy = (float)(a->x[1] - b->near.x[1][hit]),
 		      dz = (float)(a->x[2] - b->near.x[2][hit]);
-		float reach = reach_own + level->margin + s->radius;
-		if (dx * dx + dy * dy + dz * dz < reach * reach && s->grain != a->grain && !take_pair(b, i, j, is_asleep))
+		float reach = reach_own + level->margin + s->radius, touch = SUPPORT_REACH * (a->radius + s->radius);
+		float square = dx * dx + dy * dy + dz * dz;
+		if (square < reach * reach && s->grain != a->grain && !take_pair(b, i, j, is_asleep, square < touch * touch))
 		{
 			return false;
 		}

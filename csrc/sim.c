@@ -479,9 +479,9 @@ static void dress_task(void *context, int chunk_index)
 		if ((grain->flags & SAND_GRAIN_WAKING) != 0 || traits->is_woken)
 		{
 			grain->flags &= ~(SAND_GRAIN_WAKING | SAND_GRAIN_ASLEEP);
-			traits->is_woken = 0;
+			traits->is_woken = traits->quiet_steps = 0;
 		}
-		traits->quiet_steps = grain->flags & SAND_GRAIN_STILL ? 0 : traits->quiet_steps;
+		traits->quiet_steps = grain->flags & SAND_GRAIN_ABSENT ? 0 : traits->quiet_steps;
 		if (traits->body >= 0)
 		{
 			sim->body_at[traits->body] = i;
@@ -755,6 +755,25 @@ static void fit_colliders(SandSim *sim)
 	}
 }
 
+// A sleeper that has lost a support since it fell asleep, to a neighbour that crept away, wakes with the next list.
+static void support_task(void *context, int chunk_index)
+{
+	SandSim *sim = context;
+	SandChunk *chunk = &sim->chunks[chunk_index];
+	for (int i = chunk->first_grain; i < chunk->first_grain + chunk->grain_count; ++i)
+	{
+		SandTraits *traits = &sim->traits[i];
+		if ((sim->grains[i].flags & SAND_GRAIN_STILL) != SAND_GRAIN_ASLEEP)
+		{
+			continue;
+		}
+		int32_t supports = 1 + sim->work.supports[i];
+		traits->is_woken = traits->is_woken || supports < traits->quiet_steps;
+		chunk->needs_list |= traits->is_woken;
+		traits->quiet_steps = supports > traits->quiet_steps ? supports : traits->quiet_steps;
+	}
+}
+
 static SandStatus build_list(SandSim *sim, bool is_sorting, SandError *err)
 {
 	double begin = sand_ticks();
@@ -779,9 +798,18 @@ static SandStatus build_list(SandSim *sim, bool is_sorting, SandError *err)
 		sand_pool_run(sim->pool, dress_task, sim, sim->chunk_count);
 		choose_margins(sim);
 		fit_colliders(sim);
+		bool can_sleep = sim->scene->sleep_speed > 0;
+		if (can_sleep)
+		{
+			memset(sim->work.supports, 0, (size_t)sim->grain_count * sizeof(int32_t));
+		}
 		status = sand_list_build(sim->list, sim->kernel, &sim->work, sim->chunks, sim->chunk_count, sim->sphere_base,
 		                         sim->sorter, sim->pool, err);
 		status = status != SAND_OK ? status : plan_runs(sim, err);
+		if (can_sleep && status == SAND_OK)
+		{
+			sand_pool_run(sim->pool, support_task, sim, sim->chunk_count);
+		}
 		if (status != SAND_OK)
 		{
 			// Half a list is none: the grains and the saved springs are whole, the next list starts from them.
@@ -811,6 +839,7 @@ static SandStatus allocate(SandSim *sim, SandError *err)
 	sim->waiting = sand_alloc(newcomers, sizeof(int32_t));
 	sim->place_of = sand_alloc(newcomers, sizeof(int32_t));
 	sim->rivals = sand_alloc(newcomers, sizeof(int32_t));
+	sim->work.supports = sand_alloc(sim->scene->sleep_speed > 0 ? grains : 0, sizeof(int32_t));
 	sim->chunks = sand_alloc((size_t)sim->chunk_limit, sizeof(SandChunk));
 	size_t colliders = (size_t)sim->scene->collider_count, bodies = (size_t)sim->scene->body_count;
 	sim->collider_states = sand_alloc(colliders, sizeof(SandColliderState *));
@@ -840,7 +869,7 @@ static SandStatus allocate(SandSim *sim, SandError *err)
 	sim->work.impulses = sim->impulses;
 	if (sim->grains == NULL || sim->grains_spare == NULL || sim->traits == NULL || sim->traits_spare == NULL ||
 	    sim->spheres == NULL || sim->sphere_base == NULL || sim->waiting == NULL || sim->place_of == NULL ||
-	    sim->rivals == NULL || sim->chunks == NULL)
+	    sim->rivals == NULL || sim->work.supports == NULL || sim->chunks == NULL)
 	{
 		return sand_fail_memory(
 		    err, total * (sizeof(SandSphere) + sizeof(SandSum)) + grains * 2 * (sizeof(SandGrain) + sizeof(SandTraits)),
@@ -1203,6 +1232,7 @@ void sand_sim_destroy(SandSim *sim)
 	sand_free(sim->waiting);
 	sand_free(sim->place_of);
 	sand_free(sim->rivals);
+	sand_free(sim->work.supports);
 	for (int i = 0; sim->collider_states != NULL && i < sim->scene->collider_count; ++i)
 	{
 		sand_collider_state_destroy(sim->collider_states[i]);

@@ -496,6 +496,64 @@ static void a_released_body_falls(void)
 	stop(run);
 }
 
+// A bed asleep on a trapdoor: when it goes, fast or so slowly that nothing near moves at the waking speed, all of it
+// goes down, and nobody sleeps on in the air.
+static void lower_floor(double depth)
+{
+	enum
+	{
+		LIMIT = 600
+	};
+	static float positions[3 * LIMIT];
+	int count = make_grains(0.075f, 0.0205f, positions, LIMIT);
+	SandMesh *floor = square_mesh(0.2f, 3);
+	TestShape shape = {0};
+	test_shape_open_cylinder(&shape, 0.13f, 0.4f, 24);
+	SandMesh *tube = test_shape_mesh(&shape, "tube");
+	const double samples[3 * SAND_TRACK_NUMBERS] = {0, 0, -0.1,         1, 0, 0, 0, 0, 0, -0.1, 1, 0, 0, 0,
+	                                                0, 0, -0.1 - depth, 1, 0, 0, 0};
+	const double still[SAND_TRACK_NUMBERS] = {0, 0, -0.15, 1, 0, 0, 0};
+	SandTrack track = {.interval = 1.5, .samples = samples, .sample_count = 3};
+	SandTrack stand = {.interval = 1, .samples = still, .sample_count = 1};
+	SandColliderDesc colliders[2] = {{.mesh = floor, .track = &track}, {.mesh = tube, .track = &stand}};
+	SandMaterial material = {.friction = 0.5f, .restitution = 0.2f, .rolling = 0.1f, .shear = SAND_SHEAR_HISTORY};
+	SandSceneDesc desc = {.shapes = &ball, .shape_count = 1, .grain_positions = positions, .grain_count = count};
+	desc.materials = &material;
+	desc.material_count = 1;
+	desc.gravity[2] = -9.81;
+	desc.max_speed = 2;
+	desc.colliders = colliders;
+	desc.collider_count = 2;
+	desc.sleep_speed = 0.01f;
+	Run run = start(&desc, 2);
+	advance(run, 1.45);
+	int asleep = sand_sim_info(run.sim).asleep_count;
+	printf("%d of %d asleep before\n", asleep, count);
+	CHECK(asleep > count / 2);
+	float *x = calloc((size_t)count * 6, sizeof(float)), *before = x + 3 * (size_t)count;
+	sand_sim_read(run.sim, &(SandSimArrays){.positions = before});
+	advance(run, 1.55);
+	sand_sim_read(run.sim, &(SandSimArrays){.positions = x});
+	int left = 0;
+	for (int i = 0; i < count; ++i)
+	{
+		left += (double)(before[3 * i + 2] - x[3 * i + 2]) < 0.5 * depth;
+	}
+	printf("floor down by %g m: %d of %d stay behind\n", depth, left, count);
+	CHECK_INT(left, 0);
+	free(x);
+	stop(run);
+	sand_mesh_destroy(floor);
+	sand_mesh_destroy(tube);
+	test_shape_free(&shape);
+}
+
+static void sleepers_go_with_their_floor(void)
+{
+	lower_floor(1);
+	lower_floor(0.03);
+}
+
 // A scene with everything: colliders that move and deform, a driven body, sleep, history.
 typedef struct Everything
 {
@@ -676,6 +734,7 @@ void test_coupling(void)
 	RUN(loads_are_the_weight);
 	RUN(a_driven_body_pushes_and_is_let_go_with_its_speed);
 	RUN(a_released_body_falls);
+	RUN(sleepers_go_with_their_floor);
 	RUN(every_thread_count_and_every_resume_gives_the_same_bits);
 	RUN(what_cannot_be_is_refused);
 	RUN(every_failing_allocation_is_reported);
