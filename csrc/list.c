@@ -901,8 +901,31 @@ static void wake_by_collider(Builder *b, int32_t i, int32_t collider, const doub
 	}
 }
 
+// Which of the first 64 colliders any sphere of the batch may touch: most are far from all of them, and the batch says
+// so at once. The others are always asked.
+static uint64_t colliders_near(const Builder *b, const Batch *batch)
+{
+	const SandWork *work = b->work;
+	double middle[3], square = 0;
+	uint64_t near = 0;
+	for (int k = 0; k < 3 && work->collider_count > 0; ++k)
+	{
+		double half = 0.5 * ((double)batch->high[k] - (double)batch->low[k]) * work->unit;
+		middle[k] = (double)batch->low[k] * work->unit + half + work->origin[k];
+		square += half * half;
+	}
+	double reach = sqrt(square) + ((double)batch->reach + (double)b->list->desc.bridge) * work->unit;
+	for (int c = 0; c < work->collider_count && c < 64; ++c)
+	{
+		bool is_near = sand_collider_near(work->colliders[c], work->collider_states[c], middle,
+		                                  reach + work->collider_slack[c], NULL, 0) > 0;
+		near |= (uint64_t)is_near << c;
+	}
+	return near;
+}
+
 // Triangles of the colliders that the sphere may touch, a group for each collider.
-static bool search_colliders(Builder *b, int32_t i)
+static bool search_colliders(Builder *b, int32_t i, uint64_t near)
 {
 	const SandWork *work = b->work;
 	const SandSphere *s = &work->spheres[i];
@@ -921,6 +944,10 @@ static bool search_colliders(Builder *b, int32_t i)
 	for (int32_t c = 0; c < work->collider_count; ++c)
 	{
 		double reach = own + work->collider_slack[c];
+		if (c < 64 && (near >> c & 1) == 0)
+		{
+			continue;
+		}
 		if (is_asleep)
 		{
 			wake_by_collider(b, i, c, p, reach);
@@ -1286,9 +1313,10 @@ static bool build_chunk(Builder *b)
 		{
 			return false;
 		}
+		uint64_t near = colliders_near(b, &batch);
 		for (; i < batch.end; ++i)
 		{
-			if (!search_obstacles(b, i) || !search_colliders(b, i))
+			if (!search_obstacles(b, i) || !search_colliders(b, i, near))
 			{
 				return false;
 			}

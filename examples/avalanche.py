@@ -104,10 +104,10 @@ EXAMPLE = Example(
     name="avalanche",
     build=build,
     full={
-        "grains": 40000,
+        "grains": 30000,
         "release": 14,
-        "frames": 128,
-        "stills": (13, 40, 56, 128),
+        "frames": 96,
+        "stills": (13, 40, 56, 96),
         "gap": 0.0005,
         "body_radius": 0.009,
         "settings": {

@@ -45,7 +45,7 @@ EXAMPLE = Example(
         "grains": 43000,  # asked for; the lattice of the filling ends with 45,000
         "release": 17,
         "frames": 84,
-        "stills": (16, 34, 42, 84),
+        "stills": (16, 27, 29, 84),
         "settings": {
             "radius": 0.005,
             "friction": 0.6,

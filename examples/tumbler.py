@@ -90,8 +90,8 @@ EXAMPLE = Example(
     build=build,
     full={
         "start": 10,
-        "frames": 168,
-        "stills": (10, 60, 168),
+        "frames": 112,
+        "stills": (10, 60, 112),
         "settings": {
             "radius": 0.0055,
             "friction": 0.6,
