@@ -979,58 +979,111 @@ static bool is_near(const SandCollider *c, const SandColliderState *state, int32
 	return find_foot(corners, p, reach, &foot) == NEAR_BY && foot.square < reach * reach;
 }
 
+// Four comparisons at a time; a set lane is -1.
+typedef float f4 __attribute__((vector_size(16)));
+typedef int32_t i4 __attribute__((vector_size(16)));
+_Static_assert(WIDTH % 4 == 0, "children are compared in fours");
+
 // Bits of the children whose boxes meet the box.
 static inline unsigned meeting(const Node *node, const float low[3], const float high[3])
 {
 	unsigned bits = 0;
-	for (int i = 0; i < WIDTH; ++i)
+	for (int i = 0; i < WIDTH; i += 4)
 	{
-		bool meets = node->low[0][i] <= high[0] && node->high[0][i] >= low[0] && node->low[1][i] <= high[1] &&
-		             node->high[1][i] >= low[1] && node->low[2][i] <= high[2] && node->high[2][i] >= low[2];
-		bits |= (unsigned)meets << i;
+		i4 meets = {-1, -1, -1, -1};
+		for (int k = 0; k < 3; ++k)
+		{
+			f4 from, to;
+			memcpy(&from, node->low[k] + i, sizeof(from));
+			memcpy(&to, node->high[k] + i, sizeof(to));
+			meets &= (from <= high[k]) & (to >= low[k]);
+		}
+		for (int lane = 0; lane < 4; ++lane)
+		{
+			bits |= (unsigned)(meets[lane] & 1) << (i + lane);
+		}
 	}
 	return bits;
+}
+
+// A search of the boxes that meet a ball.
+typedef struct Search
+{
+	const Node *nodes;
+	double own[3], reach; // the ball, in the collider's axes
+	float low[3], high[3];
+	struct
+	{
+		int level, index;
+	} stack[STACK_LIMIT];
+	int depth;
+} Search;
+
+static void start_search(Search *s, const SandCollider *c, const SandColliderState *state, const double p[3],
+                         double reach)
+{
+	assert(!changes_shape(c) || state->is_fit);
+	s->nodes = changes_shape(c) ? state->nodes : c->nodes;
+	s->reach = reach * (1 + CARRYING) + DBL_MIN;
+	carry(c, state, p, s->own);
+	for (int k = 0; k < 3; ++k)
+	{
+		// Within the finite floats, so that an absent child meets nothing.
+		s->low[k] = (float)fmin(fmax(s->own[k] - s->reach, -FLT_MAX), FLT_MAX);
+		s->high[k] = (float)fmin(fmax(s->own[k] + s->reach, -FLT_MAX), FLT_MAX);
+	}
+	s->stack[0].level = c->level_count - 1;
+	s->stack[0].index = 0;
+	s->depth = 1;
+}
+
+// Opens nodes until one holds triangles whose boxes meet the ball's: bits of them, of places first, first + 1, ... in
+// the order; 0 at the end.
+static unsigned next_triangles(Search *s, const SandCollider *c, int *first_out)
+{
+	while (s->depth > 0)
+	{
+		int level = s->stack[--s->depth].level, index = s->stack[s->depth].index;
+		unsigned bits = meeting(&s->nodes[c->level_first[level] + index], s->low, s->high);
+		if (level == 0 && bits != 0)
+		{
+			*first_out = WIDTH * index;
+			return bits;
+		}
+		for (; bits != 0; bits &= bits - 1)
+		{
+			assert(s->depth < STACK_LIMIT);
+			s->stack[s->depth].level = level - 1;
+			s->stack[s->depth++].index = WIDTH * index + __builtin_ctz(bits);
+		}
+	}
+	return 0;
+}
+
+bool sand_collider_is_near(const SandCollider *c, const SandColliderState *state, const double p[3], double reach)
+{
+	Search s;
+	int first;
+	start_search(&s, c, state, p, reach);
+	return next_triangles(&s, c, &first) != 0;
 }
 
 int sand_collider_near(const SandCollider *c, const SandColliderState *state, const double p[3], double reach,
                        int32_t *triangles_out, int capacity)
 {
-	assert(!changes_shape(c) || state->is_fit);
-	const Node *nodes = changes_shape(c) ? state->nodes : c->nodes;
-	double own[3], wide = reach * (1 + CARRYING) + DBL_MIN;
-	float low[3], high[3];
-	carry(c, state, p, own);
-	for (int k = 0; k < 3; ++k)
+	Search s;
+	int first, count = 0;
+	start_search(&s, c, state, p, reach);
+	for (unsigned bits; (bits = next_triangles(&s, c, &first)) != 0;)
 	{
-		// Within the finite floats, so that an absent child meets nothing.
-		low[k] = (float)fmin(fmax(own[k] - wide, -FLT_MAX), FLT_MAX);
-		high[k] = (float)fmin(fmax(own[k] + wide, -FLT_MAX), FLT_MAX);
-	}
-	struct
-	{
-		int level, index;
-	} stack[STACK_LIMIT];
-	int depth = 1, count = 0;
-	stack[0].level = c->level_count - 1;
-	stack[0].index = 0;
-	while (depth > 0)
-	{
-		int level = stack[--depth].level, index = stack[depth].index;
-		unsigned bits = meeting(&nodes[c->level_first[level] + index], low, high);
 		for (; bits != 0; bits &= bits - 1)
 		{
-			int child = WIDTH * index + __builtin_ctz(bits);
-			if (level > 0)
-			{
-				assert(depth < STACK_LIMIT);
-				stack[depth].level = level - 1;
-				stack[depth++].index = child;
-			}
-			else if (is_near(c, state, c->order[child], own, wide))
+			int32_t triangle = c->order[first + __builtin_ctz(bits)];
+			if (is_near(c, state, triangle, s.own, s.reach))
 			{
 				if (count < capacity)
 				{
-					triangles_out[count] = c->order[child];
+					triangles_out[count] = triangle;
 				}
 				++count;
 			}

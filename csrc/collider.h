@@ -61,6 +61,11 @@ void sand_collider_origin(const SandCollider *collider, const SandColliderState 
 int sand_collider_near(const SandCollider *collider, const SandColliderState *state, const double p[3], double reach,
                        int32_t *triangles_out, int capacity);
 
+/// False when near() would find nothing; a box of a triangle within reach is enough for true. Cheaper, for many at
+/// once.
+bool sand_collider_is_near(const SandCollider *collider, const SandColliderState *state, const double p[3],
+                           double reach);
+
 #define SAND_HIT_LIMIT 8
 
 typedef struct SandHit

@@ -917,8 +917,8 @@ static uint64_t colliders_near(const Builder *b, const Batch *batch)
 	double reach = sqrt(square) + ((double)batch->reach + (double)b->list->desc.bridge) * work->unit;
 	for (int c = 0; c < work->collider_count && c < 64; ++c)
 	{
-		bool is_near = sand_collider_near(work->colliders[c], work->collider_states[c], middle,
-		                                  reach + work->collider_slack[c], NULL, 0) > 0;
+		bool is_near = sand_collider_is_near(work->colliders[c], work->collider_states[c], middle,
+		                                     reach + work->collider_slack[c]);
 		near |= (uint64_t)is_near << c;
 	}
 	return near;

@@ -301,8 +301,8 @@ EXAMPLE = Example(
     full={
         "grains": 27000,
         "segments": 96,
-        "frames": 120,
-        "stills": (8, 42, 82, 120),
+        "frames": 104,
+        "stills": (8, 42, 82, 104),
         "settings": {
             "friction": 0.7,
             "restitution": 0.3,

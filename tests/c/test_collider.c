@@ -592,6 +592,7 @@ static void near_is_the_triangles_within_reach(void)
 			rig_time(&rig, time);
 			rig_list(&rig, p, reach);
 			CHECK_INT(sand_collider_near(rig.collider, rig.state, p, reach, NULL, 0), rig.count);
+			CHECK(sand_collider_is_near(rig.collider, rig.state, p, reach) || rig.count == 0);
 			int at = 0;
 			for (int32_t t = 0; t < rig.mesh->triangle_count; ++t)
 			{
@@ -611,6 +612,7 @@ static void near_is_the_triangles_within_reach(void)
 		CHECK(found > 3000);
 		const double far[3] = {1e30, -1e200, 4};
 		CHECK_INT(sand_collider_near(rig.collider, rig.state, far, 1, rig.list, LIST_LIMIT), 0);
+		CHECK(!sand_collider_is_near(rig.collider, rig.state, far, 1));
 		CHECK_INT(sand_collider_near(rig.collider, rig.state, far, 1e300, NULL, 0), 0);
 		free(frames);
 		rig_free(&rig);
