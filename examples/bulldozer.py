@@ -82,7 +82,7 @@ EXAMPLE = Example(
     build=build,
     after=after,
     full={
-        "grains": 26500,  # asked for; the lattice of the filling ends with about 28,000
+        "grains": 26500,  # asked for; the lattice of the filling ends with 27,000
         "push": 16,
         "lift": 136,
         "frames": 160,
