@@ -8,6 +8,7 @@ import random
 from common import (
     Example,
     add_copy,
+    add_grid_floor,
     add_mesh,
     add_stage,
     add_tray,
@@ -55,7 +56,11 @@ def build(scene, size):
         plain_material("Pole", (0.30, 0.17, 0.08), 0.5),
         is_smooth=True,
     )
-    mark((tray, poles), "COLLIDER", friction=size.friction, restitution=0.3)
+    # Rings that go over the edge lie around the box, on what the backdrop shows.
+    reach = 4 * wide
+    ground = add_grid_floor("Ground", (-reach, -reach), (reach, reach), grey, -0.002 * wide)
+    ground.hide_render = True
+    mark((tray, poles, ground), "COLLIDER", friction=size.friction, restitution=0.3)
 
     # One mesh per colour; equal shapes share one particle body.
     vertices, faces = revolved(torus_profile(*RING, 12), 36, is_closed=True)
