@@ -602,6 +602,8 @@ typedef struct Builder
 	const int32_t *sphere_base;
 	SandPair *outer;
 	int32_t inner_count, outer_count, outer_capacity;
+	SandPair *spare; // scratch
+	int32_t spare_capacity;
 	Key *keys; // scratch
 	int32_t key_capacity;
 	SandNear near; // spheres near the batch
@@ -831,8 +833,39 @@ static bool search_near(Builder *b, const Level *level, int32_t i)
 	return true;
 }
 
+// The batch's pairs, found class by class, into the order of their first spheres, otherwise as found.
+static bool order_pairs(Builder *b, const Batch *batch, SandPair *all, int32_t first, int32_t end)
+{
+	int32_t starts[BATCH_LIMIT + 1] = {0}, count = end - first;
+	if (count == 0)
+	{
+		return true;
+	}
+	if (!grow(&b->spare, 0, count, &b->spare_capacity))
+	{
+		return false;
+	}
+	SandPair *pairs = all + first;
+	for (int32_t i = 0; i < count; ++i)
+	{
+		++starts[pairs[i].a - batch->first + 1];
+		b->spare[i] = pairs[i];
+	}
+	for (int k = 0; k < BATCH_LIMIT; ++k)
+	{
+		starts[k + 1] += starts[k];
+	}
+	for (int32_t i = 0; i < count; ++i)
+	{
+		pairs[starts[b->spare[i].a - batch->first]++] = b->spare[i];
+	}
+	return true;
+}
+
 static bool search_batch(Builder *b, const Batch *batch)
 {
+	int32_t inner = b->inner_count, outer = b->outer_count;
+	int searched = 0;
 	for (int l = 0; l < b->list->level_count; ++l)
 	{
 		const Level *level = &b->list->levels[l];
@@ -844,6 +877,7 @@ static bool search_batch(Builder *b, const Batch *batch)
 		{
 			return false;
 		}
+		searched += b->near.count > 0;
 		for (int32_t i = batch->first; i < batch->end && b->near.count > 0; ++i)
 		{
 			if (!search_near(b, level, i))
@@ -852,7 +886,8 @@ static bool search_batch(Builder *b, const Batch *batch)
 			}
 		}
 	}
-	return true;
+	return searched < 2 || (order_pairs(b, batch, b->chunk->pairs, inner, b->inner_count) &&
+	                        order_pairs(b, batch, b->outer, outer, b->outer_count));
 }
 
 static bool search_obstacles(Builder *b, int32_t i)
@@ -992,7 +1027,8 @@ static int32_t law_of_pair(const SandWork *work, SandPair pair)
 	return work->law_of[a * work->material_count + b];
 }
 
-// Pairs in order of law, inner before outer, otherwise as found.
+// Pairs in order of law, inner before outer, otherwise in order of their first spheres, then of class and cell of the
+// second, then of the second.
 static bool sort_sections(Builder *b)
 {
 	SandChunk *chunk = b->chunk;
@@ -1353,6 +1389,7 @@ static void build_task(void *context, int chunk_index)
 	                   .sphere_base = c->sphere_base};
 	builder.chunk->is_short = !build_chunk(&builder);
 	sand_free(builder.outer);
+	sand_free(builder.spare);
 	sand_free(builder.keys);
 	sand_free(builder.near.x[0]);
 }

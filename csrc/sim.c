@@ -60,7 +60,7 @@ struct SandSim
 
 	SandChunk *chunks;
 	int chunk_count, chunk_limit;
-	int chunk_spheres; // a chunk is full when it has as many
+	int chunk_spheres; // about as many in a chunk
 	int run_count;     // of a sweep
 	SandSum *sums;     // one chunk's for every run, then those of chunks that wait for other runs
 	int64_t sum_capacity;
@@ -442,15 +442,17 @@ static void sort_grains(SandSim *sim)
 	sim->work.traits = sim->traits;
 }
 
+// A chunk is the grains whose first spheres lie in one stretch of chunk_spheres: a rule that needs no other grain.
 static void cut_chunks(SandSim *sim)
 {
-	int sphere = 0, chunk_index = -1;
+	int sphere = 0, chunk_index = -1, stretch = -1;
 	for (int i = 0; i < sim->grain_count; ++i)
 	{
 		SandGrain *grain = &sim->grains[i];
 		int sphere_count = sim->scene->shapes[sim->traits[i].shape].sphere_count;
-		if (chunk_index < 0 || sim->chunks[chunk_index].sphere_count >= sim->chunk_spheres)
+		if (sphere / sim->chunk_spheres != stretch)
 		{
+			stretch = sphere / sim->chunk_spheres;
 			SandChunk *chunk = &sim->chunks[++chunk_index];
 			chunk->first_grain = i;
 			chunk->first_sphere = sphere;
@@ -1293,6 +1295,22 @@ static double fastest(const SandSim *sim)
 	return sqrt(square);
 }
 
+// Of x in 0 .. 1, by Newton's method from above; only the four operations, so that every machine gives the same bits.
+static double fifth_root(double x)
+{
+	double root = 1;
+	for (int i = 0; i < 100; ++i)
+	{
+		double next = (4 * root + x / ((root * root) * (root * root))) * 0.2;
+		if (!(next < root))
+		{
+			break;
+		}
+		root = next;
+	}
+	return root;
+}
+
 // The longest safe step: a share of the contact duration, which shrinks as v^(-1/5) when impacts are faster than the
 // scene expected; no sphere may cross more than a fifth of the smallest radius; and the path in the force field may
 // leave the straight line by at most a hundredth of it.
@@ -1311,7 +1329,7 @@ static double safe_step(const SandSim *sim)
 	}
 	if (speed > scene->max_speed)
 	{
-		step *= pow(scene->max_speed / speed, 0.2);
+		step *= fifth_root(scene->max_speed / speed);
 	}
 	step = speed > 0 ? fmin(step, 0.2 * radius / speed) : step;
 	return field > 0 ? fmin(step, sqrt(0.02 * radius / field)) : step;
