@@ -397,6 +397,11 @@ def missing_packages(python, version, wants_checks, libraries):
         missing["libxxhash-dev"] = "the xxHash header"
     elif output_of(["pkg-config", "--exists", "libxxhash"]) is None:
         missing["libxxhash-dev"] = "the xxHash header"
+    for header, package in (("GL/glew.h", "libglew-dev"), ("EGL/egl.h", "libegl-dev")):
+        if output_of(["gcc", "-E", "-DGLEW_NO_GLU", "-include", header, "-x", "c", "/dev/null"]) is None:
+            missing[package] = header
+    if not os.path.isabs((output_of(["gcc", "-print-file-name=libGLEW.a"]) or "").strip()):
+        missing["libglew-dev"] = "GLEW as a static library"
     include = (output_of([python, "-c", "import sysconfig; print(sysconfig.get_paths()['include'])"]) or "").strip()
     if not os.path.exists(os.path.join(include, "Python.h")):
         missing["python%s-dev" % version] = "Python.h"

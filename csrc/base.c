@@ -36,8 +36,19 @@ SandStatus sand_fail_memory(SandError *err, size_t bytes, const char *purpose)
 
 const char *sand_status_name(SandStatus status)
 {
-	static const char *const names[SAND_STATUS_COUNT] = {"ok",    "argument", "mesh",     "memory",   "io",
-	                                                     "cache", "gpu",      "unstable", "cancelled"};
+	static const char *const names[SAND_STATUS_COUNT] = {
+	    [SAND_OK] = "ok",
+	    [SAND_ERROR_ARGUMENT] = "argument",
+	    [SAND_ERROR_MESH] = "mesh",
+	    [SAND_ERROR_MEMORY] = "memory",
+	    [SAND_ERROR_IO] = "io",
+	    [SAND_ERROR_CACHE] = "cache",
+	    [SAND_ERROR_GPU] = "gpu",
+	    [SAND_ERROR_GPU_MEMORY] = "gpu memory",
+	    [SAND_ERROR_GPU_LOST] = "gpu lost",
+	    [SAND_ERROR_UNSTABLE] = "unstable",
+	    [SAND_CANCELLED] = "cancelled",
+	};
 	return (unsigned)status < SAND_STATUS_COUNT ? names[status] : "unknown";
 }
 

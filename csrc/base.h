@@ -18,14 +18,16 @@
 typedef enum SandStatus
 {
 	SAND_OK = 0,
-	SAND_ERROR_ARGUMENT, // a number or count outside its range        -> ValueError
-	SAND_ERROR_MESH,     // a mesh that cannot be used                 -> barchan.MeshError (a ValueError)
-	SAND_ERROR_MEMORY,   // an allocation failed                       -> MemoryError
-	SAND_ERROR_IO,       // the operating system refused a file call   -> OSError with errno
-	SAND_ERROR_CACHE,    // a cache file that is torn, foreign, absent -> barchan.CacheError
-	SAND_ERROR_GPU,      // no device, lost device                     -> barchan.GpuError
-	SAND_ERROR_UNSTABLE, // a grain became non-finite or too fast      -> barchan.UnstableError
-	SAND_CANCELLED,      // the caller raised the cancel flag          -> barchan.Cancelled
+	SAND_ERROR_ARGUMENT,   // a number or count outside its range        -> ValueError
+	SAND_ERROR_MESH,       // a mesh that cannot be used                 -> barchan.MeshError (a ValueError)
+	SAND_ERROR_MEMORY,     // an allocation failed                       -> MemoryError
+	SAND_ERROR_IO,         // the operating system refused a file call   -> OSError with errno
+	SAND_ERROR_CACHE,      // a cache file that is torn, foreign, absent -> barchan.CacheError
+	SAND_ERROR_GPU,        // no device, refused shader or call          -> barchan.GpuError
+	SAND_ERROR_GPU_MEMORY, // more than the device can hold            -> barchan.GpuError
+	SAND_ERROR_GPU_LOST,   // the driver has reset the device          -> barchan.GpuError
+	SAND_ERROR_UNSTABLE,   // a grain became non-finite or too fast      -> barchan.UnstableError
+	SAND_CANCELLED,        // the caller raised the cancel flag          -> barchan.Cancelled
 	SAND_STATUS_COUNT
 } SandStatus;
 

@@ -1119,6 +1119,8 @@ static int add_exceptions(PyObject *module, SandPyState *state)
 	of[SAND_ERROR_CACHE] =
 	    add_exception(module, "barchan.CacheError", state->error, "A cache file that is torn, foreign or absent.");
 	of[SAND_ERROR_GPU] = add_exception(module, "barchan.GpuError", state->error, "No graphics device, or a lost one.");
+	of[SAND_ERROR_GPU_MEMORY] = Py_XNewRef(of[SAND_ERROR_GPU]);
+	of[SAND_ERROR_GPU_LOST] = Py_XNewRef(of[SAND_ERROR_GPU]);
 	of[SAND_ERROR_UNSTABLE] =
 	    add_exception(module, "barchan.UnstableError", state->error, "A grain became non-finite or too fast.");
 	of[SAND_CANCELLED] = add_exception(module, "barchan.Cancelled", state->error, "The work was cancelled.");

@@ -93,5 +93,6 @@ void test_coupling(void);
 void test_cache(void);
 void test_track(void);
 void test_collider(void);
+void test_gpu(void);
 
 #endif
