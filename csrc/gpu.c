@@ -1202,11 +1202,18 @@ static int find_line(const char *text)
 	return 0;
 }
 
+/// The file that a line number stands for, as shaders/embed.py counts; NULL when it is none.
+static const char *source_of(const Object *object, int line)
+{
+	const char *sources[] = {"its defines", "layout.h", "common.glsl", object->label};
+	int file = line / LINES_PER_FILE, included = (int)(sizeof shader_includes / sizeof shader_includes[0]) - 1;
+	return line <= 0 ? NULL : file < 4 ? sources[file] : file - 4 < included ? shader_includes[file - 4] : NULL;
+}
+
 /// The sentence about a shader that was refused; words are the driver's, all lines.
 static SandStatus fail_shader(const SandGpu *gpu, const Object *object, const char *verb, const char *words,
                               SandError *err)
 {
-	const char *sources[] = {"its defines", "layout.h", "common.glsl", object->label};
 	const char *fault = strstr(words, "error");
 	fault = fault != NULL ? fault : strstr(words, "ERROR");
 	fault = fault != NULL ? fault : words;
@@ -1217,10 +1224,11 @@ static SandStatus fail_shader(const SandGpu *gpu, const Object *object, const ch
 	}
 	int length = (int)strcspn(fault, "\r\n");
 	int line = find_line(start);
+	const char *source = source_of(object, line);
 	char place[LABEL_BYTES + 32] = "";
-	if (line > 0 && line < 4 * LINES_PER_FILE)
+	if (source != NULL)
 	{
-		snprintf(place, sizeof place, " at %s line %d", sources[line / LINES_PER_FILE], line % LINES_PER_FILE);
+		snprintf(place, sizeof place, " at %s line %d", source, line % LINES_PER_FILE);
 	}
 	write_log(&gpu->desc, "%s does not %s: %s", object->label, verb, words);
 	return sand_fail(err, SAND_ERROR_GPU, "The shader %s does not %s%s: \"%.*s\"; report this with the driver, %s, %s",

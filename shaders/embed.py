@@ -1,9 +1,9 @@
-"""Shader files -> one C header of strings. Run by meson: embed.py OUTPUT LAYOUT COMMON SHADER...
+"""Shader files -> one C header of strings. Run by meson: embed.py OUTPUT LAYOUT COMMON FILE...
 
-layout.h and common.glsl become one string, each shader becomes another. Lines of the first file count from 100001, of the
-second from 200001, of a shader from 300001: Mesa forgets the file's number of a #line, but not the line. gpu.c takes them apart,
-so that a driver's complaint is led back to file and line, and puts #version in front. The order of the arguments is the running
-order of the passes.
+layout.h and common.glsl become one string, each .comp file becomes another. A .glsl file is put where a shader says #include
+"file.glsl". Lines of the first file count from 100001, of the second from 200001, of a shader from 300001, of what it includes from
+400001, 500001, ...: Mesa forgets the file's number of a #line, but not the line. gpu.c takes them apart, so that a driver's
+complaint is led back to file and line, and puts #version in front. The order of the arguments is the running order of the passes.
 """
 
 import os
@@ -13,34 +13,45 @@ import sys
 LINES_PER_FILE = 100000  # gpu.c knows it too
 
 
-def body(path, number):
-    """The file's lines for GLSL: headers of C are left out, the lines keep their numbers."""
+def body(path, number, included=()):
+    """The file's lines for GLSL: headers of C are left out, files of ours come in, the lines keep their numbers."""
     with open(path, encoding="ascii") as file:
         lines = file.read().split("\n")
     if any(re.match(r"\s*#\s*version\b", line) for line in lines):
         raise SystemExit("%s: #version is added by gpu.c; take it out." % path)
-    kept = ["" if re.match(r"\s*#\s*include\s*<", line) else line.rstrip() for line in lines]
-    bad = [line for line in kept if re.match(r"\s*#\s*include\b", line)]
-    if bad:
-        raise SystemExit('%s: "%s": every shader has layout.h and common.glsl in front; take it out.' % (path, bad[0]))
-    return ["#line %d" % (number * LINES_PER_FILE + 1)] + kept
+    kept = ["#line %d" % (number * LINES_PER_FILE + 1)]
+    for index, line in enumerate(lines):
+        wanted = re.match(r'\s*#\s*include\s*"(.*)"', line)
+        if wanted and wanted.group(1) in included:
+            kept += included[wanted.group(1)] + ["#line %d" % (number * LINES_PER_FILE + index + 2)]
+        elif wanted:
+            raise SystemExit("%s: meson.build lists no %s among the shaders." % (path, wanted.group(1)))
+        else:
+            kept += ["" if re.match(r"\s*#\s*include\s*<", line) else line.rstrip()]
+    return kept
 
 
 def literal(line):
     return '\t"%s\\n"' % line.replace("\\", "\\\\").replace('"', '\\"').replace("\t", "\\t")
 
 
-def main(output, layout, common, *shaders):
+def main(output, layout, common, *files):
+    shaders = [path for path in files if path.endswith(".comp")]
+    included = {}
+    for path in files:
+        if path not in shaders:
+            included[os.path.basename(path)] = body(path, len(included) + 4, included)
     text = ["// Made by shaders/embed.py.", "static const char shader_prelude[] ="]
     text += [literal(line) for line in body(layout, 1) + body(common, 2)]
     text[-1] += ";"
     for index, path in enumerate(shaders):
         text += ["static const char shader_text_%d[] =" % index]
-        text += [literal(line) for line in body(path, 3)[1:]]
+        text += [literal(line) for line in body(path, 3, included)[1:]]
         text[-1] += ";"
     text += ["static const struct { const char *name; const char *text; } shaders[] = {"]
     text += ['\t{"%s", shader_text_%d},' % (os.path.basename(path), index) for index, path in enumerate(shaders)]
-    text += ["};", ""]
+    names = ['"%s"' % name for name in included]
+    text += ["};", "static const char *const shader_includes[] = {%s};" % ", ".join(names + ["NULL"]), ""]
     with open(output, "w", encoding="ascii", newline="\n") as file:
         file.write("\n".join(text))
 

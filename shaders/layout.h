@@ -1,8 +1,8 @@
 // layout: what C and GLSL read alike: constants, and the structs that lie in buffers.
 // C includes this file; every shader has it in front, with SAND_GLSL defined.
 //
-// A struct holds float, int32_t and uint32_t only, no vectors: then std430, std140 (one struct, no array of it) and C
-// place every member at the same byte, without padding. Close each with the offset of its last member and its size:
+// A struct holds double, float, int32_t and uint32_t and arrays of them only, no vectors, doubles first: then std430 and
+// C place every member at the same byte, without padding. Close each with the offset of its last member and its size:
 //
 //   SAND_STRUCT(SandExample)
 //       float radius;   // m
@@ -32,5 +32,276 @@
 
 // Groups along one axis that every device takes (the least that GL 4.3 allows). More are folded into rows.
 #define SAND_GROUP_LIMIT 65535
+
+// ---- the GL engine -------------------------------------------------------------------------------------------------
+
+// Storage bindings. A pass uses at most sixteen of them.
+#define SAND_BIND_CONTROL 0
+#define SAND_BIND_GRAINS 1
+#define SAND_BIND_TRAITS 2
+#define SAND_BIND_SPHERES 3
+#define SAND_BIND_SUMS 4
+#define SAND_BIND_PAIRS 5
+#define SAND_BIND_STRETCHES 6
+#define SAND_BIND_FORCES 7
+#define SAND_BIND_FIRSTS 8
+#define SAND_BIND_BACK_FIRSTS 9
+#define SAND_BIND_BACKS 10
+#define SAND_BIND_SHAPES 11
+#define SAND_BIND_OFFSETS 12
+#define SAND_BIND_LAWS 13
+#define SAND_BIND_LAW_OF 14
+#define SAND_BIND_PARTIALS 15
+#define SAND_BIND_FIELDS 16
+#define SAND_BIND_LEVELS 17
+#define SAND_BIND_STARTS 18
+#define SAND_BIND_ENTRIES 19
+#define SAND_BIND_BUCKETS 20
+#define SAND_BIND_SCAN 21
+#define SAND_BIND_SCAN_SUMS 22
+#define SAND_BIND_SPRING_FIRSTS 23
+#define SAND_BIND_SPRINGS 24
+#define SAND_BIND_BASES 25
+#define SAND_BIND_SUPPORTS 26
+#define SAND_BIND_WATCHES 27
+#define SAND_BIND_TARGETS 28
+#define SAND_BIND_IMPULSES 29
+#define SAND_BIND_GRAINS_SPARE 30
+#define SAND_BIND_TRAITS_SPARE 31
+#define SAND_BIND_KEYS 32        // sorting: key, value
+#define SAND_BIND_KEYS_SPARE 33  // the same, behind a pass
+#define SAND_BIND_PLACES 34      // per grain id: where in memory; then the ids that wait to be born
+#define SAND_BIND_BIRTHS 35      // s, per grain id
+#define SAND_BIND_RIVALS 36      // grains near places of birth
+#define SAND_BIND_OBSTACLES 37   // SandObstacle
+#define SAND_BIND_TOUCH_FIRSTS 38  // per sphere, + 1: first of its obstacle pairs
+#define SAND_BIND_TOUCHES 39       // SandGlTouch
+#define SAND_BIND_NEAR_FIRSTS 40   // per sphere, + 1: first of its triangles
+#define SAND_BIND_NEARS 41         // SandGlNear
+#define SAND_BIND_MESHES 42        // SandGlCollider
+#define SAND_BIND_MESH_WORDS 43    // triangles, vertices' triangles, order
+#define SAND_BIND_MESH_FLOATS 44   // vertices of all frames, boxes
+#define SAND_BIND_POSES 45         // SandGlPose per collider
+#define SAND_BIND_TRACKS 46        // doubles of the tracks of colliders, then of bodies
+#define SAND_BIND_NEAR_LOADS 47    // six doubles per triangle: N, N m about the collider's origin
+#define SAND_BIND_LOAD_SUMS 48     // six doubles per chunk and collider, then per collider: N s, N m s
+
+#define SAND_NO_GRAIN 0x7fffffff
+#define SAND_NO_BUCKET 0xffffffffu
+#define SAND_LEVELS 32          // classes of size, slow and fast
+#define SAND_MARGIN_CHOICES 7
+
+// Why the engine's passes do nothing more until the host has been there.
+#define SAND_HALT_NONE 0
+#define SAND_HALT_LIST 1    // a new neighbour list is due
+#define SAND_HALT_RELEASE 2 // a driven body is let go
+#define SAND_HALT_DONE 3    // all the time asked for has passed
+#define SAND_HALT_BAD 4     // a grain is too fast or nowhere
+
+// As csrc/kernel.h has them.
+#ifdef SAND_GLSL
+#define SAND_GRAIN_LOST 1
+#define SAND_GRAIN_ASLEEP 2
+#define SAND_GRAIN_WAKING 4
+#define SAND_GRAIN_UNBORN 8
+#define SAND_GRAIN_GONE 16
+#define SAND_GRAIN_FAST 32
+#define SAND_GRAIN_DRIVEN 64
+#define SAND_GRAIN_BODY 128
+#define SAND_GRAIN_ABSENT 25
+#define SAND_GRAIN_STILL 27
+struct SandSphere
+{
+	int x[3];
+	float radius;
+	float velocity[3];
+	float radius_again;
+	float spin[3];
+	float inverse_mass;
+	int x_listed[3];
+	int grain;
+};
+struct SandGrain
+{
+	double position[3];
+	double inverse_mass;
+	double orientation[4];
+	double velocity[3];
+	double inverse_inertia;
+	double momentum[3];
+	int flags;
+	int first_sphere;
+};
+struct SandTraits
+{
+	int id;
+	int shape;
+	int material;
+	int quiet_steps;
+	float scale;
+	float reach_speed;
+	int body;
+	int is_woken;
+};
+struct SandSum
+{
+	float force[4];
+	float torque[4];
+};
+struct SandLaw
+{
+	int normal;
+	int shear;
+	float spring;
+	float damping;
+	float shear_damping;
+	float shear_spring;
+	float friction;
+	float rolling;
+	float rolling_damping;
+	float cohesion;
+	float cohesion_range;
+	int pad;
+	double contact_time;
+};
+struct SandObstacle
+{
+	int kind;
+	int is_inside;
+	int material;
+	float point[3];
+	float axis[3];
+	float size[3];
+	int pad;
+	float roughness;
+	double unit_axis[3];
+};
+#endif
+
+SAND_STRUCT(SandGlPair)
+	int32_t a, b; // spheres, a < b
+	int32_t law;
+	int32_t chunk; // of a, twice, + 1 when b is in another one
+SAND_STRUCT_END(SandGlPair)
+SAND_OFFSET(SandGlPair, chunk, 12)
+SAND_SIZE(SandGlPair, 16)
+
+SAND_STRUCT(SandGlForce)
+	float force[3]; // N on a
+	int32_t is_touching;
+	float torque_a[3], pad_a; // N units
+	float torque_b[3], pad_b;
+SAND_STRUCT_END(SandGlForce)
+SAND_OFFSET(SandGlForce, torque_b, 32)
+SAND_SIZE(SandGlForce, 48)
+
+SAND_STRUCT(SandGlShape)
+	double inertia[3]; // m^2
+	double share;
+	float bound;       // m
+	int32_t sphere_count;
+	int32_t first_offset;
+	int32_t pad;
+SAND_STRUCT_END(SandGlShape)
+SAND_OFFSET(SandGlShape, first_offset, 40)
+SAND_SIZE(SandGlShape, 48)
+
+// A class of spheres, of which some are slow and some fast. Its buckets are mask + 1 from first_bucket on.
+SAND_STRUCT(SandGlLevel)
+	float radius_max; // units
+	float margin;     // units, with half a bridge
+	uint32_t cell_scale;
+	uint32_t mask;
+	uint32_t stride_y, stride_z;
+	uint32_t first_bucket;
+	int32_t entry_count;
+SAND_STRUCT_END(SandGlLevel)
+SAND_OFFSET(SandGlLevel, entry_count, 28)
+SAND_SIZE(SandGlLevel, 32)
+
+SAND_STRUCT(SandGlSpring)
+	int32_t other; // as SandSpring
+	float stretch[3];
+	float side;
+	int32_t low;
+SAND_STRUCT_END(SandGlSpring)
+SAND_OFFSET(SandGlSpring, low, 20)
+SAND_SIZE(SandGlSpring, 24)
+
+SAND_STRUCT(SandGlTouch)
+	int32_t code; // SAND_SLOT_COUNT * obstacle + slot
+	int32_t law;
+	float stretch[3];
+	int32_t pad;
+SAND_STRUCT_END(SandGlTouch)
+SAND_OFFSET(SandGlTouch, stretch, 8)
+SAND_SIZE(SandGlTouch, 24)
+
+SAND_STRUCT(SandGlNear)
+	int32_t triangle;
+	int32_t collider;
+	float side;
+	float stretch[3];
+SAND_STRUCT_END(SandGlNear)
+SAND_OFFSET(SandGlNear, stretch, 12)
+SAND_SIZE(SandGlNear, 24)
+
+// All that the passes of a step have to know, and what they tell.
+SAND_STRUCT(SandControl)
+	double zero; // that no compiler sees
+	double unit, inverse_unit; // m per fixed-point step
+	double origin[3];          // m
+	double gravity[3];         // m/s^2
+	double domain_min[3], domain_max[3];
+	double speed_limit;        // m/s
+	double drag;               // 1/s
+	double wind[3];            // m/s
+	double sleep_speed;        // m/s; 0 = never
+	double sleep_seconds;
+	double step_limit;         // s
+	double max_speed;          // m/s
+	double radius_min;         // m
+	double field_step;         // s, longest step in the force field
+	double seconds, done;      // s, asked for and passed
+	double begin, time;        // s
+	double list_time;          // s, of the list that is due
+	double step, last_step;    // s
+	double turn, turn_seconds; // s
+	double colliders_until;    // s
+	double next_birth;         // s
+	double birth_slack;        // s, that a birth waits for a list
+	double fastest_square;     // (m/s)^2
+	double fast_speed;         // m/s, of the list
+	double collider_speed;     // m/s, fastest in the coming step
+	double birth_room;         // m
+	double birth_low[3], birth_high[3]; // m, of the places of birth
+	float margin_slow, margin_fast;     // units
+	float wake_speed_square;   // (m/s)^2
+	float bridge;              // units
+	float unit_float, per_unit;
+	int32_t grain_count, sphere_count, wall_count;
+	int32_t law_count, material_count, wall_material;
+	int32_t chunk_spheres;
+	int32_t region_count, outflow_count, obstacle_count, collider_count, body_count;
+	int32_t level_count, size_count; // classes; of them sizes
+	int32_t has_history;
+	int32_t waiting_first, waiting_end, waiting_due; // of the ids that wait to be born
+	int32_t rival_count;
+	int32_t has_driven;
+	int32_t halt;
+	int32_t is_stepped; // a move has been made that is not yet counted
+	int32_t is_chosen;  // the step is chosen already
+	int32_t is_closing;
+	int32_t needs_list;
+	int32_t bad_grain;
+	int32_t contact_count;
+	int32_t step_count; // of this advance
+	int32_t turn_steps, sleep_steps;
+	int32_t partial_count;
+	int32_t pair_count, watch_count;
+	int32_t low[3], high[3];               // units, of the present grains
+	int32_t faster[SAND_MARGIN_CHOICES];   // grains above each threshold
+	int32_t pad;
+SAND_STRUCT_END(SandControl)
 
 #endif

@@ -1,0 +1,437 @@
+// engine: what the passes of the GL engine share: the buffers and the arithmetic of csrc/kernel.c, same bits.
+// A pass says before it includes this file which buffers it uses, by USE_X; llvmpipe takes sixteen.
+//
+// Every result is precise: operations stay in the order written, nothing is fused. control.zero is a zero that no
+// compiler can see: adding a literal one is folded away, and with it the sign of a zero.
+#define double_p precise double
+#define dvec3_p precise dvec3
+#define dvec4_p precise dvec4
+
+layout(std430, binding = SAND_BIND_CONTROL) buffer ControlBlock
+{
+	SandControl control;
+};
+
+#ifdef USE_GRAINS
+layout(std430, binding = SAND_BIND_GRAINS) buffer GrainBlock
+{
+	SandGrain grains[];
+};
+#endif
+#ifdef USE_TRAITS
+layout(std430, binding = SAND_BIND_TRAITS) buffer TraitBlock
+{
+	SandTraits traits[];
+};
+#endif
+#ifdef USE_SPHERES
+layout(std430, binding = SAND_BIND_SPHERES) buffer SphereBlock
+{
+	SandSphere spheres[];
+};
+#endif
+#ifdef USE_SUMS
+layout(std430, binding = SAND_BIND_SUMS) buffer SumBlock
+{
+	SandSum sums[];
+};
+#endif
+#ifdef USE_PAIRS
+layout(std430, binding = SAND_BIND_PAIRS) buffer PairBlock
+{
+	SandGlPair pairs[];
+};
+#endif
+#ifdef USE_STRETCHES
+layout(std430, binding = SAND_BIND_STRETCHES) buffer StretchBlock
+{
+	vec4 stretches[]; // per pair, m
+};
+#endif
+#ifdef USE_FORCES
+layout(std430, binding = SAND_BIND_FORCES) buffer ForceBlock
+{
+	SandGlForce forces[]; // per pair
+};
+#endif
+#ifdef USE_FIRSTS
+layout(std430, binding = SAND_BIND_FIRSTS) buffer FirstBlock
+{
+	int firsts[]; // per sphere, + 1: its first pair as the lower one
+};
+#endif
+#ifdef USE_BACKS
+layout(std430, binding = SAND_BIND_BACK_FIRSTS) buffer BackFirstBlock
+{
+	int back_firsts[]; // per sphere, + 1: the first of its pairs as the higher one
+};
+layout(std430, binding = SAND_BIND_BACKS) buffer BackBlock
+{
+	int backs[]; // numbers of pairs, ascending for each sphere
+};
+#endif
+#ifdef USE_SHAPES
+layout(std430, binding = SAND_BIND_SHAPES) buffer ShapeBlock
+{
+	SandGlShape shapes[];
+};
+layout(std430, binding = SAND_BIND_OFFSETS) buffer OffsetBlock
+{
+	float offsets[]; // x y z, radius of every sphere of every shape, m
+};
+#endif
+#ifdef USE_LAWS
+layout(std430, binding = SAND_BIND_LAWS) buffer LawBlock
+{
+	SandLaw laws[];
+};
+#endif
+#ifdef USE_LAW_OF
+layout(std430, binding = SAND_BIND_LAW_OF) buffer LawOfBlock
+{
+	int law_of[]; // material_count squared
+};
+#endif
+#ifdef USE_PARTIALS
+layout(std430, binding = SAND_BIND_PARTIALS) buffer PartialBlock
+{
+	double partials[]; // per group of the pass that wrote them
+};
+#endif
+#ifdef USE_FIELDS
+layout(std430, binding = SAND_BIND_FIELDS) buffer FieldBlock
+{
+	float fields[]; // regions of nine numbers (min, max, acceleration), then outflows of six (min, max)
+};
+#endif
+#ifdef USE_LEVELS
+layout(std430, binding = SAND_BIND_LEVELS) buffer LevelBlock
+{
+	SandGlLevel levels[];
+};
+#endif
+#ifdef USE_STARTS
+layout(std430, binding = SAND_BIND_STARTS) buffer StartBlock
+{
+	uint starts[]; // per bucket of every level, + 1: its first entry
+};
+#endif
+#ifdef USE_ENTRIES
+layout(std430, binding = SAND_BIND_ENTRIES) buffer EntryBlock
+{
+	int entries[]; // spheres in order of bucket
+};
+#endif
+#ifdef USE_BUCKETS
+layout(std430, binding = SAND_BIND_BUCKETS) buffer BucketBlock
+{
+	uint buckets[]; // per sphere; SAND_NO_BUCKET when it is absent
+};
+#endif
+#ifdef USE_SCAN
+layout(std430, binding = SAND_BIND_SCAN) buffer ScanBlock
+{
+	uint scan_values[];
+};
+layout(std430, binding = SAND_BIND_SCAN_SUMS) buffer ScanSumBlock
+{
+	uint scan_sums[]; // per group of the level below
+};
+#endif
+#ifdef USE_SPRINGS
+layout(std430, binding = SAND_BIND_SPRING_FIRSTS) buffer SpringFirstBlock
+{
+	int spring_firsts[]; // per lasting sphere id, + 1
+};
+layout(std430, binding = SAND_BIND_SPRINGS) buffer SpringBlock
+{
+	SandGlSpring springs[];
+};
+#endif
+#ifdef USE_BASES
+layout(std430, binding = SAND_BIND_BASES) buffer BaseBlock
+{
+	int bases[]; // per grain id: lasting id of its first sphere; then per sphere of lasting id: not 0 = at rest
+};
+#endif
+#ifdef USE_SUPPORTS
+layout(std430, binding = SAND_BIND_SUPPORTS) buffer SupportBlock
+{
+	int supports[]; // per grain
+};
+#endif
+#ifdef USE_WATCHES
+layout(std430, binding = SAND_BIND_WATCHES) buffer WatchBlock
+{
+	int watches[]; // sleeping sphere, awake sphere
+};
+#endif
+#ifdef USE_BODIES
+layout(std430, binding = SAND_BIND_TARGETS) buffer TargetBlock
+{
+	SandGrain targets[]; // per body: where a driven one is after the next move
+};
+layout(std430, binding = SAND_BIND_IMPULSES) buffer ImpulseBlock
+{
+	double impulses[]; // six per body: N s, N m s
+};
+#endif
+
+bool is_still(int flags)
+{
+	return (flags & SAND_GRAIN_STILL) != 0;
+}
+
+// ---- geometry ------------------------------------------------------------------------------------------------------
+
+// Fixed-point places; NaN becomes the upper bound. Adding 1.5 * 2^52 rounds to the nearest, ties to even.
+int to_fixed(double steps)
+{
+	double_p low = -1073741823.0lf, high = 1073741823.0lf, magic = 6755399441055744.0lf;
+	double_p cut = steps < high ? steps : high;
+	cut = cut > low ? cut : low;
+	double_p moved = cut + magic;
+	double_p whole = moved - magic;
+	return int(whole);
+}
+
+// The products of three components in the order of the processor's vector instructions.
+double dot_d(dvec3 a, dvec3 b)
+{
+	double_p x = a.x * b.x, y = a.y * b.y, z = a.z * b.z;
+	double_p xz = x + z, yw = y + control.zero;
+	double_p sum = xz + yw;
+	return sum;
+}
+
+dvec3 cross_d(dvec3 a, dvec3 b)
+{
+	dvec3_p c = dvec3(a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x);
+	return c;
+}
+
+// Columns of the rotation matrix of q (w, x, y, z): where the principal axes point.
+void columns_of(dvec4 q, out dvec3 c0, out dvec3 c1, out dvec3 c2)
+{
+	dvec4_p twice = q + q;
+	double_p x = twice.y, y = twice.z, z = twice.w, zero = control.zero, one = 1.0lf + zero;
+	dvec3_p a = dvec3(one, zero, zero) + y * dvec3(-q.z, q.y, -q.x);
+	dvec3_p b = dvec3(zero, one, zero) + x * dvec3(q.z, -q.y, q.x);
+	dvec3_p c = dvec3(zero, zero, one) + x * dvec3(q.w, -q.x, -q.y);
+	dvec3_p a2 = a + z * dvec3(-q.w, q.x, q.y);
+	dvec3_p b2 = b + z * dvec3(-q.x, -q.w, q.z);
+	dvec3_p c2_ = c + y * dvec3(q.x, q.w, -q.z);
+	c0 = a2;
+	c1 = b2;
+	c2 = c2_;
+}
+
+// sin(a) / a and cos(a) of the square of a.
+double sine_ratio(double square)
+{
+	double_p r = 1.0lf - square * (1.0lf / 42.0lf);
+	r = 1.0lf - square * (1.0lf / 20.0lf) * r;
+	r = 1.0lf - square * (1.0lf / 6.0lf) * r;
+	return r;
+}
+
+double cosine(double square)
+{
+	double_p r = 1.0lf - square * (1.0lf / 30.0lf);
+	r = 1.0lf - square * (1.0lf / 12.0lf) * r;
+	r = 1.0lf - square * 0.5lf * r;
+	return r;
+}
+
+dvec4 turned(dvec4 q, dvec3 h, double c)
+{
+	double_p w = (q.x * c - q.y * h.x) - (q.z * h.y + q.w * h.z);
+	double_p x = (q.y * c + q.x * h.x) + (q.w * h.y - q.z * h.z);
+	double_p y = (q.z * c - q.w * h.x) + (q.x * h.y + q.y * h.z);
+	double_p z = (q.w * c + q.z * h.x) + (q.x * h.z - q.y * h.y);
+	return dvec4(w, x, y, z);
+}
+
+// turn() of csrc/kernel.c: a quarter radian at most.
+dvec4 turn(dvec4 q, dvec3 spin, double dt)
+{
+	double_p half_dt = 0.5lf * dt;
+	dvec3_p h = spin * half_dt;
+	double_p square = dot_d(h, h);
+	double_p c = cosine(square), s = sine_ratio(square);
+	h = h * s;
+	dvec4_p r = turned(q, h, c);
+	dvec4_p p = r * r;
+	double_p xz = p.x + p.z, yw = p.y + p.w;
+	double_p square_length = xz + yw;
+	double_p correction = 1.5lf - 0.5lf * square_length;
+	dvec4_p result = r * correction;
+	return result;
+}
+
+dvec4 turn_safely(dvec4 q, dvec3 spin, double dt)
+{
+	double_p square = dot_d(spin, spin) * dt * dt;
+	if (square < 0.25lf)
+	{
+		return turn(q, spin, dt);
+	}
+	int parts = square < 1e12lf ? int(2.0lf * sqrt(square)) + 1 : 1;
+	double_p part = dt / double(parts);
+	for (int i = 0; i < parts; ++i)
+	{
+		q = turn(q, spin, part);
+	}
+	return q;
+}
+
+// One lane of turn_four().
+dvec4 turn_step(dvec4 q, dvec3 spin, double dt)
+{
+	double_p half_dt = 0.5lf * dt;
+	dvec3_p h = spin * half_dt;
+	double_p square = h.x * h.x + h.y * h.y + h.z * h.z;
+	if (!(square < 0.0625lf))
+	{
+		return turn_safely(q, spin, dt);
+	}
+	double_p s = sine_ratio(square), c = cosine(square);
+	h = h * s;
+	dvec4_p t = turned(q, h, c);
+	double_p correction = 1.5lf - 0.5lf * ((t.x * t.x + t.y * t.y) + (t.z * t.z + t.w * t.w));
+	dvec4_p result = t * correction;
+	return result;
+}
+
+#ifdef USE_GRAINS
+dvec3 position_of(int i)
+{
+	return dvec3(grains[i].position[0], grains[i].position[1], grains[i].position[2]);
+}
+
+dvec4 orientation_of(int i)
+{
+	return dvec4(grains[i].orientation[0], grains[i].orientation[1], grains[i].orientation[2], grains[i].orientation[3]);
+}
+
+dvec3 velocity_of(int i)
+{
+	return dvec3(grains[i].velocity[0], grains[i].velocity[1], grains[i].velocity[2]);
+}
+
+dvec3 momentum_of(int i)
+{
+	return dvec3(grains[i].momentum[0], grains[i].momentum[1], grains[i].momentum[2]);
+}
+
+void set_velocity(int i, dvec3 v)
+{
+	grains[i].velocity[0] = v.x;
+	grains[i].velocity[1] = v.y;
+	grains[i].velocity[2] = v.z;
+}
+
+void set_momentum(int i, dvec3 v)
+{
+	grains[i].momentum[0] = v.x;
+	grains[i].momentum[1] = v.y;
+	grains[i].momentum[2] = v.z;
+}
+
+void set_position(int i, dvec3 v)
+{
+	grains[i].position[0] = v.x;
+	grains[i].position[1] = v.y;
+	grains[i].position[2] = v.z;
+}
+
+void set_orientation(int i, dvec4 q)
+{
+	grains[i].orientation[0] = q.x;
+	grains[i].orientation[1] = q.y;
+	grains[i].orientation[2] = q.z;
+	grains[i].orientation[3] = q.w;
+}
+
+#if defined(USE_TRAITS) && defined(USE_SHAPES)
+// Angular velocity, world axes: R I^-1 R^T L.
+dvec3 spin_of(int i, dvec4 q, dvec3 momentum)
+{
+	double_p inverse_inertia = grains[i].inverse_inertia;
+	if (inverse_inertia > 0.0lf)
+	{
+		dvec3_p spin = momentum * inverse_inertia;
+		return spin;
+	}
+	int shape = traits[i].shape;
+	double_p size = double(traits[i].scale);
+	double_p scale = size * size / grains[i].inverse_mass;
+	dvec3 c0, c1, c2;
+	columns_of(q, c0, c1, c2);
+	double_p i0 = shapes[shape].inertia[0] * scale, i1 = shapes[shape].inertia[1] * scale,
+	         i2 = shapes[shape].inertia[2] * scale;
+	double_p s0 = dot_d(c0, momentum) / i0, s1 = dot_d(c1, momentum) / i1, s2 = dot_d(c2, momentum) / i2;
+	dvec3_p spin = dvec3(control.zero) + c0 * s0;
+	spin = spin + c1 * s1;
+	spin = spin + c2 * s2;
+	return spin;
+}
+
+#ifdef USE_SPHERES
+// Sphere k of grain i as the grain is; false when it is farther from where it was listed than the margin allows.
+bool place_sphere(int i, int k, bool is_listing)
+{
+	int shape = traits[i].shape, s = grains[i].first_sphere + k;
+	dvec4 q = orientation_of(i);
+	dvec3_p velocity = velocity_of(i), spin = spin_of(i, q, momentum_of(i));
+	dvec3_p origin = dvec3(control.origin[0], control.origin[1], control.origin[2]);
+	dvec3_p position = (position_of(i) - origin) * control.inverse_unit;
+	double_p own = (grains[i].flags & SAND_GRAIN_DRIVEN) != 0 ? 0.0lf : grains[i].inverse_mass / shapes[shape].share;
+	dvec3_p spin_units = spin * control.unit;
+	if (shapes[shape].sphere_count > 1)
+	{
+		dvec3 c0, c1, c2;
+		columns_of(q, c0, c1, c2);
+		double_p scale = double(traits[i].scale);
+		int at = 4 * (shapes[shape].first_offset + k);
+		double_p ox = double(offsets[at]), oy = double(offsets[at + 1]), oz = double(offsets[at + 2]);
+		dvec3_p a = c0 * scale, b = c1 * scale, c = c2 * scale;
+		dvec3_p ma = cross_d(spin, a), mb = cross_d(spin, b), mc = cross_d(spin, c);
+		a = a * control.inverse_unit;
+		b = b * control.inverse_unit;
+		c = c * control.inverse_unit;
+		position = position + a * ox;
+		position = position + b * oy;
+		position = position + c * oz;
+		velocity = velocity + ma * ox;
+		velocity = velocity + mb * oy;
+		velocity = velocity + mc * oz;
+	}
+	ivec3 x = ivec3(to_fixed(position.x), to_fixed(position.y), to_fixed(position.z));
+	spheres[s].x[0] = x.x;
+	spheres[s].x[1] = x.y;
+	spheres[s].x[2] = x.z;
+	spheres[s].velocity[0] = float(velocity.x);
+	spheres[s].velocity[1] = float(velocity.y);
+	spheres[s].velocity[2] = float(velocity.z);
+	spheres[s].radius_again = spheres[s].radius;
+	spheres[s].spin[0] = float(spin_units.x);
+	spheres[s].spin[1] = float(spin_units.y);
+	spheres[s].spin[2] = float(spin_units.z);
+	spheres[s].inverse_mass = float(own);
+	if (is_listing)
+	{
+		spheres[s].x_listed[0] = x.x;
+		spheres[s].x_listed[1] = x.y;
+		spheres[s].x_listed[2] = x.z;
+		return true;
+	}
+	precise vec3 d = vec3(x.x - spheres[s].x_listed[0], x.y - spheres[s].x_listed[1], x.z - spheres[s].x_listed[2]);
+	precise float square = d.x * d.x + d.y * d.y + d.z * d.z;
+	precise float margin = (grains[i].flags & SAND_GRAIN_FAST) != 0 ? control.margin_fast : control.margin_slow;
+	precise float limit = margin * margin;
+	return !(square > limit);
+}
+#endif
+#endif
+#endif
