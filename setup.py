@@ -747,6 +747,9 @@ def count_lines(name, result):
     passed = sum(line.startswith("ok ") for line in result.lines)
     failed_lines = [index for index, line in enumerate(result.lines) if line.startswith("FAILED ")]
     failed = len(failed_lines)
+    for line in result.lines:
+        if line.startswith("SKIPPED "):
+            print("    %s: %s" % (name, line))
     closings = [match for match in map(CLOSING.fullmatch, result.lines) if match]
     complaint = None
     if result.is_late:

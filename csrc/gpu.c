@@ -126,6 +126,8 @@ struct SandGpu
 	Timer timers[TIMER_COUNT]; // ring of pending measurements
 	int timer_first, timer_pending;
 	bool is_timing;
+	double timing_start; // s, of a software device
+	int timing_pass;
 	SandGpuPassTime times[SAND_GPU_PASS_LIMIT];
 
 	// Read by any thread.
@@ -1412,16 +1414,13 @@ static const Object *use_program(SandGpu *gpu, SandGpuProgram program)
 
 void sand_gpu_dispatch_groups(SandGpu *gpu, SandGpuProgram program, int64_t group_count)
 {
-	if (group_count == 0)
-	{
-		return;
-	}
-	const Object *object = use_program(gpu, program);
+	assert(group_count >= 0);
+	const Object *object = group_count > 0 ? use_program(gpu, program) : NULL;
 	if (object == NULL)
 	{
 		return;
 	}
-	if (group_count < 0 || group_count > (int64_t)UINT32_MAX / object->group_size - SAND_GROUP_LIMIT)
+	if (group_count > (int64_t)UINT32_MAX / object->group_size - SAND_GROUP_LIMIT)
 	{
 		NOTE(gpu, SAND_ERROR_GPU,
 		     "%s was to run for %lld groups of %d, which 32 bits cannot number; use fewer grains, or the CPU engine",
@@ -1705,6 +1704,15 @@ void sand_gpu_timer_start(SandGpu *gpu, int pass)
 		return;
 	}
 	assert(!gpu->is_timing && pass >= 0 && pass < SAND_GPU_PASS_LIMIT);
+	if (gpu->info.is_software)
+	{
+		// llvmpipe's queries time its rasteriser and give zero for dispatches; its time is the processor's.
+		gl_1.finish();
+		gpu->is_timing = true;
+		gpu->timing_pass = pass;
+		gpu->timing_start = sand_ticks();
+		return;
+	}
 	if (gpu->timer_pending == TIMER_COUNT)
 	{
 		collect_timer(gpu);
@@ -1725,7 +1733,16 @@ void sand_gpu_timer_stop(SandGpu *gpu)
 	// Not only while recording: a measurement that was started is ended, or the next could not start.
 	if (gpu->desc.has_timers && is_here(gpu) && !gpu->is_lost && gpu->is_timing)
 	{
-		glEndQuery(GL_TIME_ELAPSED);
+		if (gpu->info.is_software)
+		{
+			gl_1.finish();
+			gpu->times[gpu->timing_pass].seconds += sand_ticks() - gpu->timing_start;
+			gpu->times[gpu->timing_pass].count++;
+		}
+		else
+		{
+			glEndQuery(GL_TIME_ELAPSED);
+		}
 		gpu->is_timing = false;
 	}
 }

@@ -148,9 +148,9 @@ SandGpuCounts sand_gpu_counts(SandGpu *gpu);
 typedef SandStatus SandGpuJob(SandGpu *gpu, void *user, SandError *err);
 
 /// Runs job on the device's thread and returns when it has returned (the device may still be working: see fences). The
-/// status is that of the job, else the first failure of a recording call, else a GL error that was left behind, else
-/// the loss of the device, which is looked for at the end of every run. After a loss no job is run. Any thread, also
-/// from inside a job (runs at once); callers are served one after the other.
+/// status is SAND_ERROR_GPU_LOST when the device was lost, which is looked for at the end of every run; else that of
+/// the job; else the first failure of a recording call, or a GL error that was left behind. After a loss no job is run.
+/// Any thread, also from inside a job (runs at once); callers are served one after the other.
 SandStatus sand_gpu_run(SandGpu *gpu, SandGpuJob *job, void *user, SandError *err);
 
 /// The first failure of a recording call since the last check, and forgets it.
@@ -256,7 +256,8 @@ SandStatus sand_gpu_read_finish(SandGpu *gpu, SandGpuRead read, double timeout_s
                                 SandError *err);
 
 /// Device time per pass: everything between start and stop is added to the pass. Not nested. Does nothing without
-/// SandGpuDesc.has_timers. read waits for what is measured.
+/// SandGpuDesc.has_timers. read waits for what is measured. On a software device both ends wait for the work before
+/// them, so that the passes together take a little more than the same work without timers.
 #define SAND_GPU_PASS_LIMIT 64
 typedef struct SandGpuPassTime
 {

@@ -82,4 +82,7 @@ int sand_py_add_types(PyObject *module, SandPyState *state);
 /// Adds sample, pack, clump and mass_properties (py_sampler.c). -1 with an exception.
 int sand_py_add_sampler(PyObject *module);
 
+/// Adds devices (py_gpu.c). -1 with an exception.
+int sand_py_add_gpu(PyObject *module);
+
 #endif

@@ -53,7 +53,7 @@ CORE = {
     "cache": {"base", "io"},
     "gpu": {"base", "layout", "shaders"},  # shaders/layout.h, and the header that shaders/embed.py makes
 }
-PYTHON_ROOMS = {"py_module", "py_sampler", "py_types"}
+PYTHON_ROOMS = {"py_gpu", "py_module", "py_sampler", "py_types"}
 ROOMS = {**CORE, **{room: set(CORE) | PYTHON_ROOMS for room in PYTHON_ROOMS}}
 
 # System headers that live in one room only: pattern -> files that may include it.
@@ -74,6 +74,8 @@ PRINT_CALLS = (
     "printf vprintf fprintf vfprintf dprintf vdprintf puts fputs putchar fputc putc perror PySys_WriteStdout "
     "PySys_WriteStderr PySys_FormatStdout PySys_FormatStderr"
 ).split()
+
+GL_CALLS = [r"(?:gl|egl|glX)[A-Z]\w*", r"glew\w*"]
 
 WARNING_FLAGS = (
     "-std=c17 -Wall -Wextra -Wconversion -Wshadow -Wmissing-prototypes -Wundef -Werror -ffp-contract=off "
@@ -231,6 +233,8 @@ def scan_flags(command, flags):
 SCANNED = [
     (scan_calls, ("csrc/x.c", "int x(void) { return write(1, 0, 0); }", FILE_CALLS, "")),
     (scan_calls, ("csrc/x.c", '/* a\n// b */ FILE *f = fopen ("a", "b");', FILE_CALLS, "")),
+    (scan_calls, ("csrc/x.c", "void y(void) { glFlush(); }", GL_CALLS, "")),
+    (scan_calls, ("csrc/x.c", "void y(void) { eglTerminate(0); }", GL_CALLS, "")),
     (scan_calls, ("csrc/x.c", 'void y(void) { char c = \'"\'; printf("x"); }', PRINT_CALLS, "")),
     (scan_includes, ("csrc/mesh.c", '#include "sim.h"')),
     (scan_includes, ("csrc/cache.c", '#include "scene.h"')),
@@ -317,6 +321,8 @@ def test_cppcheck_finds_nothing():
         "--template={file}:{line}: {id}: {message}",
         "-I",
         str(CSRC),
+        "-I",
+        str(ROOT / "shaders"),
         "-D__GNUC__=12",
         "-D__x86_64__=1",
         *[str(path) for path in C_FILES if path.suffix == ".c"],
@@ -352,6 +358,17 @@ def test_files_are_touched_only_by_io():
     )
 
 
+def test_gl_is_called_only_by_gpu():
+    found = [
+        complaint
+        for path in sorted(CSRC.glob("*.[ch]"))
+        if path.name != "gpu.c"
+        for complaint in scan_calls(name_of(path), path.read_text(), GL_CALLS, "GL lives in gpu.c")
+    ]
+    assert not found, complaints_text(found)
+    assert list(scan_calls("csrc/gpu.c", (CSRC / "gpu.c").read_text(), GL_CALLS, "")), "gpu.c makes no GL call"
+
+
 def test_the_library_prints_nothing():
     found = [
         complaint
@@ -374,7 +391,7 @@ def test_c_is_ascii():
 def test_every_room_is_a_pair_with_a_first_line():
     for source in sorted(CSRC.glob("*.c")):
         header = source.with_suffix(".h")
-        is_own = source.name not in ("py_sampler.c", "py_types.c")  # py_module.h speaks for these
+        is_own = source.name not in ("py_gpu.c", "py_sampler.c", "py_types.c")  # py_module.h speaks for these
         assert header.exists() or not is_own, "%s has no header: its contract" % name_of(source)
         for path in [source, header]:
             if path.exists():
@@ -455,6 +472,17 @@ def test_extension_needs_only_the_c_library():
     result = subprocess.run(["readelf", "-d", barchan._core.__file__], stdout=subprocess.PIPE, text=True, check=True)
     needed = set(re.findall(r"NEEDED.*\[([^\]]+)\]", result.stdout))
     assert needed <= {"libc.so.6", "libm.so.6", "libpthread.so.0", "ld-linux-x86-64.so.2"}, needed
+
+
+def test_extension_asks_the_loader_for_nothing_of_gl():
+    import barchan._core
+
+    result = subprocess.run(
+        ["nm", "-D", "--undefined-only", barchan._core.__file__], stdout=subprocess.PIPE, text=True, check=True
+    )
+    wanted = [line.split()[-1] for line in result.stdout.splitlines()]
+    assert "dlopen" in {name.split("@")[0] for name in wanted}, "gpu.c is not in the module"
+    assert not [name for name in wanted if re.match(r"(gl|egl|glX|glew)[A-Z_]|X[A-Z]", name)]
 
 
 def test_package_names_what_it_promises():

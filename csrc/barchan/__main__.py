@@ -1,4 +1,4 @@
-"""The small command line: python -m barchan --version | frames FOLDER | sample MESH --radius R
+"""The small command line: python -m barchan --version | frames FOLDER | sample MESH --radius R | devices
 
 Comes in: arguments. Goes out: text for a person; on failure one sentence on standard error and exit code 1.
 """
@@ -9,7 +9,7 @@ import sys
 
 import barchan
 
-from . import sample_command
+from . import devices_command, sample_command
 
 
 def ranges(frames):
@@ -56,6 +56,7 @@ def main(arguments=None):
     frames.add_argument("folder", metavar="FOLDER")
     frames.set_defaults(run=print_frames)
     sample_command.add_command(commands)
+    devices_command.add_command(commands)
     parsed = parser.parse_args(arguments)
     try:
         parsed.run(parsed)

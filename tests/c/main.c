@@ -100,6 +100,12 @@ void test_run(void (*test)(void), const char *name)
 	(void)fflush(stdout); // so that the lines before a crash are seen
 }
 
+void test_skip(const char *name, const char *reason)
+{
+	test_counts.skipped_count++;
+	printf("SKIPPED %s: %s\n", name, reason);
+}
+
 static const struct
 {
 	const char *name;
@@ -149,6 +155,10 @@ int main(int argc, char **argv)
 			printf("# %s\n", suites[suite].name);
 			suites[suite].run();
 		}
+	}
+	if (test_counts.skipped_count > 0)
+	{
+		printf("%d skipped\n", test_counts.skipped_count);
 	}
 	printf("%d passed, %d failed\n", test_counts.passed_count, test_counts.failed_count);
 	return test_counts.failed_count == 0 ? 0 : 1;

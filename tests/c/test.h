@@ -22,6 +22,7 @@ typedef struct TestCounts
 	uint64_t failure_count;
 	int passed_count;
 	int failed_count;
+	int skipped_count;
 } TestCounts;
 extern TestCounts test_counts;
 
@@ -34,6 +35,7 @@ bool test_check_contains(const char *text, const char *part, const char *express
 bool test_check_status(SandStatus status, SandStatus expected, const SandError *err, const char *expression,
                        const char *file, int line);
 void test_run(void (*test)(void), const char *name);
+void test_skip(const char *name, const char *reason);
 
 #define CHECK(condition) test_check((condition), #condition, __FILE__, __LINE__)
 /// |value - expected| <= tolerance; a NaN fails.
@@ -47,6 +49,8 @@ void test_run(void (*test)(void), const char *name);
 #define CHECK_STATUS(status, expected, err) test_check_status((status), (expected), (err), #status, __FILE__, __LINE__)
 /// Runs one `static void name_of_test(void)` and prints "ok name" or "FAILED name".
 #define RUN(test_function) test_run((test_function), #test_function)
+/// For what this machine cannot run: prints "SKIPPED name: reason", and is counted.
+#define SKIP(name, reason) test_skip((name), (reason))
 
 /// Meshes for the suites that need one, built by test_mesh.c. Zero is empty; each call adds a part; free at the end.
 typedef struct TestShape

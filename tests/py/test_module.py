@@ -13,7 +13,7 @@ from conftest import cube_arrays, make_mesh
 
 def test_every_name_of_the_face_is_there():
     names = """Mesh Scene Sim cover fill tetrahedron shape sizes write_frame read_frame make_folder list_frames
-               free_frames sample pack clump mass_properties Cancel
+               free_frames sample pack clump mass_properties devices Cancel
                Error MeshError CacheError GpuError UnstableError Cancelled __version__""".split()
     missing = [name for name in names if not hasattr(barchan, name)]
     assert not missing
