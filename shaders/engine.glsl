@@ -154,6 +154,26 @@ layout(std430, binding = SAND_BIND_BASES) buffer BaseBlock
 	int bases[]; // per grain id: lasting id of its first sphere; then per sphere of lasting id: not 0 = at rest
 };
 #endif
+#ifdef USE_TOUCHES
+layout(std430, binding = SAND_BIND_TOUCH_FIRSTS) buffer TouchFirstBlock
+{
+	int touch_firsts[]; // per sphere, + 1
+};
+layout(std430, binding = SAND_BIND_TOUCHES) buffer TouchBlock
+{
+	SandGlTouch touches[];
+};
+#endif
+#ifdef USE_NEARS
+layout(std430, binding = SAND_BIND_NEAR_FIRSTS) buffer NearFirstBlock
+{
+	int near_firsts[]; // per sphere, + 1
+};
+layout(std430, binding = SAND_BIND_NEARS) buffer NearBlock
+{
+	SandGlNear nears[];
+};
+#endif
 #ifdef USE_SUPPORTS
 layout(std430, binding = SAND_BIND_SUPPORTS) buffer SupportBlock
 {
@@ -181,6 +201,29 @@ bool is_still(int flags)
 {
 	return (flags & SAND_GRAIN_STILL) != 0;
 }
+
+#ifdef USE_BASES
+// Lasting id of a sphere: grains by id, then walls.
+int lasting_id(int s)
+{
+	if (s >= control.sphere_count)
+	{
+		return s;
+	}
+	int grain = spheres[s].grain;
+	return bases[traits[grain].id] + s - grains[grain].first_sphere;
+}
+
+bool was_at_rest(int lasting)
+{
+	return bases[control.grain_count + lasting] != 0;
+}
+
+void set_at_rest(int lasting, bool is_at_rest)
+{
+	bases[control.grain_count + lasting] = is_at_rest ? 1 : 0;
+}
+#endif
 
 // ---- geometry ------------------------------------------------------------------------------------------------------
 

@@ -85,6 +85,8 @@
 #define SAND_BIND_TRACKS 46        // doubles of the tracks of colliders, then of bodies
 #define SAND_BIND_NEAR_LOADS 47    // six doubles per triangle: N, N m about the collider's origin
 #define SAND_BIND_LOAD_SUMS 48     // six doubles per chunk and collider, then per collider: N s, N m s
+#define SAND_BIND_NEW_SPRINGS 49
+#define SAND_BIND_CURSORS 50       // cleared counters
 
 #define SAND_NO_GRAIN 0x7fffffff
 #define SAND_NO_BUCKET 0xffffffffu
@@ -240,11 +242,13 @@ SAND_SIZE(SandGlTouch, 24)
 SAND_STRUCT(SandGlNear)
 	int32_t triangle;
 	int32_t collider;
+	int32_t number; // SAND_SLOT_COUNT * obstacle_count + that of the triangle over all colliders
+	int32_t law;
 	float side;
 	float stretch[3];
 SAND_STRUCT_END(SandGlNear)
-SAND_OFFSET(SandGlNear, stretch, 12)
-SAND_SIZE(SandGlNear, 24)
+SAND_OFFSET(SandGlNear, stretch, 20)
+SAND_SIZE(SandGlNear, 32)
 
 // All that the passes of a step have to know, and what they tell.
 SAND_STRUCT(SandControl)
@@ -274,6 +278,8 @@ SAND_STRUCT(SandControl)
 	double fast_speed;         // m/s, of the list
 	double collider_speed;     // m/s, fastest in the coming step
 	double birth_room;         // m
+	double sort_cell;          // units, about the width of a cell of the grains' order
+	double thresholds[SAND_MARGIN_CHOICES]; // m/s, above which a grain may count as fast
 	double birth_low[3], birth_high[3]; // m, of the places of birth
 	float margin_slow, margin_fast;     // units
 	float wake_speed_square;   // (m/s)^2
@@ -291,6 +297,7 @@ SAND_STRUCT(SandControl)
 	int32_t halt;
 	int32_t is_stepped; // a move has been made that is not yet counted
 	int32_t is_chosen;  // the step is chosen already
+	int32_t is_last;    // it ends the time asked for
 	int32_t is_closing;
 	int32_t needs_list;
 	int32_t bad_grain;

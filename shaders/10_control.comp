@@ -1,0 +1,129 @@
+// 10_control: counts the step that was made, and chooses the next; the twin of take_steps, take_step and safe_step in
+// csrc/sim.c. In: what the last passes found. Out: the step, or why the passes halt.
+// One group of 256; a barrier inside for the fastest. Everything of a step comes behind a barrier.
+layout(local_size_x = 256) in;
+#define USE_PARTIALS
+#include "engine.glsl"
+
+shared double fastest[256];
+
+double fifth_root(double x)
+{
+	double_p root = 1.0lf;
+	for (int i = 0; i < 100; ++i)
+	{
+		double_p next = (4.0lf * root + x / ((root * root) * (root * root))) * 0.2lf;
+		if (!(next < root))
+		{
+			break;
+		}
+		root = next;
+	}
+	return root;
+}
+
+double safe_step()
+{
+	double_p speed = sqrt(control.fastest_square) + control.collider_speed, step = control.step_limit;
+	if (speed > control.max_speed)
+	{
+		step = step * fifth_root(control.max_speed / speed);
+	}
+	double_p way = 0.2lf * control.radius_min / speed;
+	step = speed > 0.0lf && way < step ? way : step;
+	return control.field_step < step ? control.field_step : step;
+}
+
+void count_step()
+{
+	control.is_stepped = 0;
+	control.last_step = control.step;
+	double_p now = control.time + control.step, late = control.next_birth + control.birth_slack,
+	         then = now + control.step_limit;
+	control.list_time = now;
+	if (control.bad_grain != SAND_NO_GRAIN)
+	{
+		control.halt = SAND_HALT_BAD;
+		return;
+	}
+	if (control.needs_list != 0 || (control.waiting_first < control.waiting_end && late <= now) ||
+	    then > control.colliders_until)
+	{
+		control.halt = SAND_HALT_LIST;
+	}
+	++control.step_count;
+	double_p passed = control.done + control.step;
+	control.done = control.is_last != 0 ? control.seconds : passed;
+	double_p time = control.begin + control.done;
+	control.time = time;
+}
+
+void choose_step()
+{
+	if (!(control.done < control.seconds))
+	{
+		control.halt = SAND_HALT_DONE;
+		return;
+	}
+	// Equal steps over what is left, so that the last is not a sliver.
+	double_p left = control.seconds - control.done;
+	double_p parts = ceil(left / safe_step() * (1.0lf - 1e-12lf));
+	double_p share = left / parts;
+	control.is_last = parts > 1.0lf ? 0 : 1;
+	control.step = parts > 1.0lf ? share : left;
+	double_p rest_steps = ceil(control.sleep_seconds / control.step);
+	control.sleep_steps = int(rest_steps < 1e9lf ? rest_steps : 1e9lf);
+}
+
+void main()
+{
+	if (control.halt != SAND_HALT_NONE)
+	{
+		return;
+	}
+	uint local = gl_LocalInvocationID.x;
+	double most = 0.0lf;
+	for (int i = int(local); i < control.partial_count; i += 256)
+	{
+		double value = partials[i];
+		most = value > most ? value : most;
+	}
+	fastest[local] = most;
+	for (uint width = 128u; width > 0u; width /= 2u)
+	{
+		barrier();
+		if (local < width && fastest[local + width] > fastest[local])
+		{
+			fastest[local] = fastest[local + width];
+		}
+	}
+	if (local != 0u)
+	{
+		return;
+	}
+	control.fastest_square = fastest[0];
+	if (control.is_stepped != 0)
+	{
+		count_step();
+	}
+	if (control.halt != SAND_HALT_NONE)
+	{
+		return;
+	}
+	if (control.is_chosen == 0)
+	{
+		choose_step();
+	}
+	if (control.halt != SAND_HALT_NONE)
+	{
+		return;
+	}
+	control.is_chosen = 0;
+	control.contact_count = 0;
+	double_p turn_seconds = control.turn_seconds + control.step;
+	bool is_turning = ++control.turn_steps == 8;
+	control.turn = is_turning ? turn_seconds : 0.0lf;
+	control.turn_seconds = is_turning ? 0.0lf : turn_seconds;
+	control.turn_steps = is_turning ? 0 : control.turn_steps;
+	control.is_stepped = 1;
+}
