@@ -1,5 +1,7 @@
 // obstacle: closed-form surfaces.
 // Comes in: a description and a point. Goes out: distance and normal.
+//
+// shaders/obstacle.glsl is its twin, same bits: sums do not begin with a zero, whose sign a GLSL compiler may lose.
 #include "obstacle.h"
 
 #include <math.h>
@@ -25,22 +27,27 @@ static void touch_plane(const SandObstacle *o, const double p[3], double reach, 
 	{
 		// Two axes across the normal, from the coordinate axis least along it.
 		int least = fabs(n[0]) <= fabs(n[1]) && fabs(n[0]) <= fabs(n[2]) ? 0 : fabs(n[1]) <= fabs(n[2]) ? 1 : 2;
-		double e[3] = {least == 0, least == 1, least == 2};
-		double u[3] = {n[1] * e[2] - n[2] * e[1], n[2] * e[0] - n[0] * e[2], n[0] * e[1] - n[1] * e[0]};
+		double u[3] = {least == 0   ? 0
+		               : least == 1 ? -n[2]
+		                            : n[1],
+		               least == 0   ? n[2]
+		               : least == 1 ? 0
+		                            : -n[0],
+		               least == 0   ? -n[1]
+		               : least == 1 ? n[0]
+		                            : 0};
 		double length = sqrt(u[0] * u[0] + u[1] * u[1] + u[2] * u[2]);
-		double v[3], along_u = 0, along_v = 0, pitch = 2 * (double)o->roughness;
+		double v[3], from[3], pitch = 2 * (double)o->roughness;
 		for (int k = 0; k < 3; ++k)
 		{
 			u[k] /= length;
+			from[k] = p[k] - (double)o->point[k];
 		}
 		v[0] = n[1] * u[2] - n[2] * u[1];
 		v[1] = n[2] * u[0] - n[0] * u[2];
 		v[2] = n[0] * u[1] - n[1] * u[0];
-		for (int k = 0; k < 3; ++k)
-		{
-			along_u += (p[k] - (double)o->point[k]) * u[k];
-			along_v += (p[k] - (double)o->point[k]) * v[k];
-		}
+		double along_u = from[0] * u[0] + from[1] * u[1] + from[2] * u[2];
+		double along_v = from[0] * v[0] + from[1] * v[1] + from[2] * v[2];
 		double du = along_u - pitch * floor(along_u / pitch + 0.5), dv = along_v - pitch * floor(along_v / pitch + 0.5);
 		double distance = sqrt(du * du + dv * dv + height * height);
 		if (distance > 0 && distance - (double)o->roughness < height)
@@ -111,14 +118,14 @@ typedef struct Polar
 
 static Polar polar_of(const SandObstacle *o, const double p[3])
 {
-	Polar polar = {0, 0, {0}};
+	Polar polar;
 	const double *axis = o->unit_axis;
 	double d[3], square = 0;
 	for (int k = 0; k < 3; ++k)
 	{
 		d[k] = p[k] - (double)o->point[k];
-		polar.height += d[k] * axis[k];
 	}
+	polar.height = d[0] * axis[0] + d[1] * axis[1] + d[2] * axis[2];
 	for (int k = 0; k < 3; ++k)
 	{
 		polar.away[k] = d[k] - polar.height * axis[k];

@@ -46,12 +46,9 @@ int sand_obstacle_touch(const SandObstacle *obstacle, const double p[3], double 
 /// Height of p over a plane, m.
 static inline double sand_plane_height(const SandObstacle *plane, const double p[3])
 {
-	double height = 0;
-	for (int k = 0; k < 3; ++k)
-	{
-		height += (p[k] - (double)plane->point[k]) * plane->unit_axis[k];
-	}
-	return height;
+	const float *o = plane->point;
+	const double *n = plane->unit_axis;
+	return (p[0] - (double)o[0]) * n[0] + (p[1] - (double)o[1]) * n[1] + (p[2] - (double)o[2]) * n[2];
 }
 
 /// Slots an obstacle may use: contacts of one sphere are told apart by them.

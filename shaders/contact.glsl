@@ -2,7 +2,8 @@
 // The twin of contact_force and rolling_couple in csrc/kernel.c, same bits: float operations in the same order, no dot,
 // length, normalize, mix or fma, every result precise. Zero is never added or multiplied as a literal where its sign
 // could show: GLSL compilers fold that, even when precise.
-// Needs SandLaw and the constants of csrc/law.h.
+#ifndef SAND_CONTACT_GLSL
+#define SAND_CONTACT_GLSL
 
 const int SAND_NORMAL_HERTZ = 0;
 const int SAND_NORMAL_HERTZ_CONSTANT = 1;
@@ -138,3 +139,4 @@ vec3 moment_of(vec3 n, vec3 force)
 	    vec3(n.y * force.z - n.z * force.y, n.z * force.x - n.x * force.z, n.x * force.y - n.y * force.x);
 	return moment;
 }
+#endif

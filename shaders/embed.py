@@ -4,6 +4,8 @@ layout.h and common.glsl become one string, each .comp file becomes another. A .
 "file.glsl". Lines of the first file count from 100001, of the second from 200001, of a shader from 300001, of what it includes from
 400001, 500001, ...: Mesa forgets the file's number of a #line, but not the line. gpu.c takes them apart, so that a driver's
 complaint is led back to file and line, and puts #version in front. The order of the arguments is the running order of the passes.
+
+With --texts before OUTPUT: only the .comp files, as test_shaders[], for the C tests.
 """
 
 import os
@@ -35,26 +37,33 @@ def literal(line):
     return '\t"%s\\n"' % line.replace("\\", "\\\\").replace('"', '\\"').replace("\t", "\\t")
 
 
-def main(output, layout, common, *files):
+def main(output, layout, common, *files, is_test=False):
     shaders = [path for path in files if path.endswith(".comp")]
     included = {}
     for path in files:
         if path not in shaders:
             included[os.path.basename(path)] = body(path, len(included) + 4, included)
-    text = ["// Made by shaders/embed.py.", "static const char shader_prelude[] ="]
-    text += [literal(line) for line in body(layout, 1) + body(common, 2)]
-    text[-1] += ";"
+    text = ["// Made by shaders/embed.py."]
+    if not is_test:
+        text += ["static const char shader_prelude[] ="]
+        text += [literal(line) for line in body(layout, 1) + body(common, 2)]
+        text[-1] += ";"
     for index, path in enumerate(shaders):
         text += ["static const char shader_text_%d[] =" % index]
         text += [literal(line) for line in body(path, 3, included)[1:]]
         text[-1] += ";"
-    text += ["static const struct { const char *name; const char *text; } shaders[] = {"]
+    text += ["static const struct { const char *name; const char *text; } %s[] = {" % ("test_shaders" if is_test else "shaders")]
     text += ['\t{"%s", shader_text_%d},' % (os.path.basename(path), index) for index, path in enumerate(shaders)]
-    names = ['"%s"' % name for name in included]
-    text += ["};", "static const char *const shader_includes[] = {%s};" % ", ".join(names + ["NULL"]), ""]
+    text += ["};", ""]
+    if not is_test:
+        names = ['"%s"' % name for name in included]
+        text += ["static const char *const shader_includes[] = {%s};" % ", ".join(names + ["NULL"]), ""]
     with open(output, "w", encoding="ascii", newline="\n") as file:
         file.write("\n".join(text))
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    if sys.argv[1] == "--texts":
+        main(*sys.argv[2:], is_test=True)
+    else:
+        main(*sys.argv[1:])

@@ -406,7 +406,7 @@ def test_every_room_is_a_pair_with_a_first_line():
 
 def test_meson_lists_every_source_once():
     listed = re.findall(r"'([\w/]+\.(?:c|py|comp))'", (ROOT / "meson.build").read_text())
-    shaders = [name_of(path) for path in (ROOT / "shaders").glob("*.comp")]
+    shaders = [name_of(path) for path in [*(ROOT / "shaders").glob("*.comp"), *(ROOT / "tests" / "c").glob("*.comp")]]
     c_present = [name_of(path) for path in [*CSRC.glob("*.c"), *(ROOT / "tests" / "c").glob("*.c")]]
     python_present = [name_of(path) for path in [*(CSRC / "barchan").glob("*.py"), *(ROOT / "shaders").glob("*.py")]]
     found = [*scan_sources(listed, c_present, ".c"), *scan_sources(listed, python_present, ".py")]

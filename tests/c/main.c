@@ -116,7 +116,7 @@ static const struct
     {"sampler", test_sampler},   {"spread", test_spread},     {"fit", test_fit},           {"solid", test_solid},
     {"clump", test_clump},       {"packing", test_packing},   {"scene", test_scene},       {"sim", test_sim},
     {"contact", test_contact},   {"obstacle", test_obstacle}, {"coupling", test_coupling}, {"cache", test_cache},
-    {"collider", test_collider}, {"track", test_track},       {"gpu", test_gpu},
+    {"collider", test_collider}, {"track", test_track},       {"gpu", test_gpu},           {"gltwins", test_gltwins},
 };
 enum
 {

@@ -98,5 +98,6 @@ void test_cache(void);
 void test_track(void);
 void test_collider(void);
 void test_gpu(void);
+void test_gltwins(void);
 
 #endif
