@@ -1478,13 +1478,18 @@ INLINE void turn_four(d4 q[4], const d4 spin[3], d4 dt)
 	transpose_d4(r);
 	d4 square = turn_columns(r, spin, dt);
 	transpose_d4(r);
-	if (mask_bits_l4(~(square < TURN_LIMIT)) == 0)
+	if (mask_bits_l4(~((square < TURN_LIMIT) & (dt > 0))) == 0)
 	{
 		memcpy(q, r, sizeof(r));
 		return;
 	}
 	for (int k = 0; k < 4; ++k)
 	{
+		// A lone sphere that does not turn in this step keeps its bits, as in move_four.
+		if (!(dt[k] > 0))
+		{
+			continue;
+		}
 		q[k] = square[k] < TURN_LIMIT ? r[k] : turn_safely(q[k], (d4){spin[0][k], spin[1][k], spin[2][k], 0}, dt[k]);
 	}
 }

@@ -1417,6 +1417,18 @@ SandStatus sand_list_build(SandList *list, const SandKernel *kernel, const SandW
 	           : sand_fail_memory(err, (size_t)chunk_count * sizeof(SandInflow), "the chunks' borders");
 }
 
+_Static_assert(SAND_CLASS_LIMIT == 2 * LEVEL_LIMIT, "slow and fast classes");
+
+int sand_list_classes(const SandList *list, SandListClass classes_out[SAND_CLASS_LIMIT])
+{
+	for (int l = 0; l < list->level_count; ++l)
+	{
+		const Level *level = &list->levels[l];
+		classes_out[l] = (SandListClass){level->radius_max, level->mask, level->stride_y, level->stride_z};
+	}
+	return list->level_count;
+}
+
 int64_t sand_list_spring_count(const SandList *list)
 {
 	return list->desc.has_history ? first_spring(list, list->desc.sphere_count + list->desc.wall_count) : 0;

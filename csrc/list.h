@@ -55,6 +55,17 @@ void sand_list_read_springs(const SandList *list, SandSpring *springs_out);
 /// Replaces the saved springs; the next build restores them into its pairs. springs are in ascending order of low.
 SandStatus sand_list_write_springs(SandList *list, const SandSpring *springs, int64_t count, SandError *err);
 
+/// Classes of spheres, slow ones first, then as many fast ones: for an engine that makes its lists elsewhere. Returns
+/// how many there are.
+typedef struct SandListClass
+{
+	float radius_max; // units
+	uint32_t mask;    // buckets - 1
+	uint32_t stride_y, stride_z;
+} SandListClass;
+#define SAND_CLASS_LIMIT 32
+int sand_list_classes(const SandList *list, SandListClass classes_out[SAND_CLASS_LIMIT]);
+
 /// Frees what a chunk holds.
 void sand_list_chunk_free(SandChunk *chunk);
 

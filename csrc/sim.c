@@ -16,6 +16,7 @@
 // force on a pair does not depend on where in the domain it lies.
 #include "sim.h"
 
+#include "glsim.h"
 #include "kernel.h"
 #include "list.h"
 #include "pool.h"
@@ -24,6 +25,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #define CHUNK_SPHERES 2048   // per chunk in a large scene: its sums stay in the second-level cache
@@ -87,6 +89,15 @@ struct SandSim
 	double trial_step;      // s, RKF45: step to try next; 0 = the limit
 	SandSchemeState *trial; // per grain: state at the start of the step, then the rates of six stages
 	double next_birth;      // s, first birth after the last attempt; grains that are late come along then
+
+	SandGlSim *gl; // NULL = the CPU engine
+	SandGlSimDesc gl_desc;
+	bool stops_without_gpu;
+	bool is_changed;       // the host's state since the device last had it
+	bool is_stopped;       // no device, and none else is to go on
+	int64_t contact_count; // as the device counted them
+	int lost_count;        // devices that failed
+	char note[SAND_MESSAGE_BYTES];
 };
 
 static void quaternion_multiply(const double a[4], const double b[4], double out[4])
@@ -1164,6 +1175,204 @@ static SandStatus check_overlaps(SandSim *sim, SandError *err)
 	return status;
 }
 
+static SandStatus fail_unstable(SandSim *sim, int32_t bad, double speed, SandError *err)
+{
+	sim->is_failed = true;
+	return sand_fail(
+	    err, SAND_ERROR_UNSTABLE,
+	    "Grain %d reached %g m/s at %.4f s, expected less than %g m/s; grains that overlap at the start or a "
+	    "step that is too long (%g s) do this: fill with more room or lower the step",
+	    bad, speed, sim->time, sim->work.speed_limit, sim->work.step);
+}
+
+static SandStatus report_bad_grain(SandSim *sim, SandError *err)
+{
+	int32_t bad = INT32_MAX;
+	double speed = 0;
+	for (int c = 0; c < sim->chunk_count; ++c)
+	{
+		if (sim->chunks[c].bad_grain < bad)
+		{
+			bad = sim->chunks[c].bad_grain;
+			speed = sim->chunks[c].bad_speed;
+		}
+	}
+	return bad == INT32_MAX ? SAND_OK : fail_unstable(sim, bad, speed, err);
+}
+
+// ---------------------------------------------------------------------------------------------- the GL engine
+
+static SandStatus start_gl(SandSim *sim, SandError *err)
+{
+	SandGlSimDesc *desc = &sim->gl_desc;
+	desc->scene = sim->scene;
+	desc->work = &sim->work;
+	desc->list = sim->list;
+	desc->step_limit = sim->step_limit;
+	desc->chunk_spheres = sim->chunk_spheres;
+	desc->sphere_count = sim->sphere_count;
+	desc->wall_count = sim->wall_count;
+	desc->walls = sim->spheres + sim->sphere_count;
+	desc->sphere_base = sim->sphere_base;
+	sim->is_changed = true;
+	return sand_glsim_create(desc, &sim->gl, err);
+}
+
+static SandStatus choose_engine(SandSim *sim, const SandSimDesc *desc, SandError *err)
+{
+	if ((unsigned)desc->engine >= SAND_ENGINE_COUNT)
+	{
+		return sand_fail(err, SAND_ERROR_ARGUMENT, "The engine is %d, expected 0 to %d", (int)desc->engine,
+		                 SAND_ENGINE_COUNT - 1);
+	}
+	if (desc->engine == SAND_ENGINE_CPU)
+	{
+		return SAND_OK;
+	}
+	if (desc->scheme != SAND_SCHEME_LEAPFROG)
+	{
+		return desc->engine == SAND_ENGINE_AUTO
+		           ? SAND_OK
+		           : sand_fail(err, SAND_ERROR_ARGUMENT,
+		                       "The gl engine knows only the leapfrog (0), found time scheme %d", (int)desc->scheme);
+	}
+	sim->stops_without_gpu = desc->stops_without_gpu;
+	sim->gl_desc.batch_seconds = desc->batch_seconds;
+	sim->gl_desc.gpu = desc->gpu;
+	sim->gl_desc.gpu.refuses_software = desc->gpu.refuses_software || desc->engine == SAND_ENGINE_AUTO;
+	SandError why = {0};
+	SandStatus status = start_gl(sim, &why);
+	if (status == SAND_OK)
+	{
+		return SAND_OK;
+	}
+	if (desc->engine == SAND_ENGINE_AUTO && status != SAND_ERROR_MEMORY)
+	{
+		memcpy(sim->note, why.message, sizeof(sim->note));
+		return SAND_OK;
+	}
+	if (err != NULL)
+	{
+		*err = why;
+	}
+	return status;
+}
+
+// The state between two calls, to the device and back.
+static SandStatus advance_gl(SandSim *sim, double seconds, SandCancel *cancel, SandError *err)
+{
+	SandGlState state = {.is_changed = sim->is_changed,
+	                     .grains = sim->grains,
+	                     .traits = sim->traits,
+	                     .time = sim->time,
+	                     .step_count = sim->step_count,
+	                     .list_count = sim->list_count,
+	                     .waiting = sim->waiting,
+	                     .waiting_count = sim->waiting_count,
+	                     .next_birth = sim->next_birth,
+	                     .body_impulses = sim->impulses,
+	                     .collider_impulses = sim->collider_impulses};
+	if (sim->is_changed)
+	{
+		SandStatus status = SAND_OK;
+		if (sim->chunk_count > 0)
+		{
+			status = sand_list_save_history(sim->list, &sim->work, sim->chunks, sim->chunk_count, sim->sphere_base,
+			                                sim->pool, err);
+		}
+		state.spring_count = sand_list_spring_count(sim->list);
+		state.springs = sand_alloc((size_t)state.spring_count, sizeof(SandSpring));
+		if (status != SAND_OK || state.springs == NULL)
+		{
+			return status != SAND_OK ? status : sand_fail_memory(err, (size_t)state.spring_count * 24, "the springs");
+		}
+		sand_list_read_springs(sim->list, state.springs);
+	}
+	double begin = sand_ticks();
+	SandStatus status = sand_glsim_advance(sim->gl, &state, seconds, cancel, err);
+	bool is_new = status == SAND_OK || status == SAND_CANCELLED || status == SAND_ERROR_UNSTABLE;
+	if (is_new)
+	{
+		SandStatus kept = sand_list_write_springs(sim->list, state.springs, state.spring_count, err);
+		status = kept != SAND_OK ? kept : status;
+		sim->load_seconds = state.time - sim->time;
+		sim->time = state.time;
+		sim->work.step = state.last_step;
+		sim->step_count = state.step_count;
+		sim->list_count = state.list_count;
+		sim->contact_count = state.contact_count;
+		sim->waiting_count = state.waiting_count;
+		sim->next_birth = state.next_birth;
+		sim->is_changed = false;
+		sim->chunk_count = 0; // the host's pairs are not this state's
+		sim->force_seconds += sand_ticks() - begin;
+	}
+	if (status == SAND_ERROR_UNSTABLE)
+	{
+		double square = 0;
+		for (int i = 0; i < sim->grain_count; ++i)
+		{
+			const double *v = sim->grains[i].velocity;
+			square = sim->traits[i].id == state.bad_grain ? v[0] * v[0] + v[1] * v[1] + v[2] * v[2] : square;
+		}
+		status = fail_unstable(sim, state.bad_grain, sqrt(square), err);
+	}
+	sand_free(state.springs);
+	return status;
+}
+
+static void leave_gl(SandSim *sim, const char *why)
+{
+	sand_glsim_destroy(sim->gl);
+	sim->gl = NULL;
+	(void)snprintf(sim->note, sizeof(sim->note), "The device failed twice in a row, the cpu engine goes on: %.400s",
+	               why);
+}
+
+// A device that fails is made anew, and the state of the last call is taken up again; after the second failure in a row
+// the CPU engine goes on, or the simulation stops, as was asked for.
+static SandStatus advance_on_device(SandSim *sim, double seconds, SandCancel *cancel, SandError *err)
+{
+	SandError why = {0};
+	SandStatus status = SAND_OK;
+	for (int attempt = 0; attempt < 2; ++attempt)
+	{
+		why = (SandError){0};
+		status = sim->gl != NULL ? SAND_OK : start_gl(sim, &why);
+		status = status != SAND_OK ? status : advance_gl(sim, seconds, cancel, &why);
+		if (status != SAND_ERROR_GPU && status != SAND_ERROR_GPU_LOST && status != SAND_ERROR_GPU_MEMORY)
+		{
+			break;
+		}
+		++sim->lost_count;
+		sand_glsim_destroy(sim->gl);
+		sim->gl = NULL;
+		sim->is_changed = true;
+	}
+	if (status == SAND_ERROR_GPU || status == SAND_ERROR_GPU_LOST || status == SAND_ERROR_GPU_MEMORY)
+	{
+		if (!sim->stops_without_gpu)
+		{
+			leave_gl(sim, why.message);
+			return sand_sim_advance(sim, seconds, cancel, err);
+		}
+		sim->is_stopped = true;
+	}
+	if (err != NULL && status != SAND_OK)
+	{
+		*err = why;
+	}
+	return status;
+}
+
+SandSimEngine sand_sim_engine(const SandSim *sim)
+{
+	return (SandSimEngine){.engine = sim->gl != NULL ? SAND_ENGINE_GL : SAND_ENGINE_CPU,
+	                       .device = sim->gl != NULL ? sand_glsim_device(sim->gl) : NULL,
+	                       .note = sim->note,
+	                       .lost_count = sim->lost_count};
+}
+
 SandStatus sand_sim_create(const SandScene *scene, const SandSimDesc *desc, SandSim **sim_out, SandError *err)
 {
 	*sim_out = NULL;
@@ -1202,6 +1411,7 @@ SandStatus sand_sim_create(const SandScene *scene, const SandSimDesc *desc, Sand
 	load_scene(sim);
 	collect_waiting(sim);
 	status = desc->is_overlap_allowed ? SAND_OK : check_overlaps(sim, err);
+	status = status != SAND_OK ? status : choose_engine(sim, desc, err);
 	if (status != SAND_OK)
 	{
 		sand_sim_destroy(sim);
@@ -1221,6 +1431,7 @@ void sand_sim_destroy(SandSim *sim)
 	{
 		sand_list_chunk_free(&sim->chunks[c]);
 	}
+	sand_glsim_destroy(sim->gl);
 	sand_list_destroy(sim->list);
 	sand_pool_destroy(sim->pool);
 	sand_free(sim->grains);
@@ -1249,30 +1460,6 @@ void sand_sim_destroy(SandSim *sim)
 	sand_free(sim->work.loads);
 	sand_free(sim->chunks);
 	sand_free(sim);
-}
-
-static SandStatus report_bad_grain(SandSim *sim, SandError *err)
-{
-	int32_t bad = INT32_MAX;
-	double speed = 0;
-	for (int c = 0; c < sim->chunk_count; ++c)
-	{
-		if (sim->chunks[c].bad_grain < bad)
-		{
-			bad = sim->chunks[c].bad_grain;
-			speed = sim->chunks[c].bad_speed;
-		}
-	}
-	if (bad == INT32_MAX)
-	{
-		return SAND_OK;
-	}
-	sim->is_failed = true;
-	return sand_fail(
-	    err, SAND_ERROR_UNSTABLE,
-	    "Grain %d reached %g m/s at %.4f s, expected less than %g m/s; grains that overlap at the start or a "
-	    "step that is too long (%g s) do this: fill with more room or lower the step",
-	    bad, speed, sim->time, sim->work.speed_limit, sim->work.step);
 }
 
 static bool needs_list(const SandSim *sim)
@@ -1529,6 +1716,10 @@ SandStatus sand_sim_advance(SandSim *sim, double seconds, SandCancel *cancel, Sa
 		                 "Advancing %g s would take %g steps of %g s, expected at most 1e12; use larger grains",
 		                 seconds, seconds / sim->step_limit, sim->step_limit);
 	}
+	if (sim->gl != NULL || sim->is_stopped)
+	{
+		return advance_on_device(sim, seconds, cancel, err);
+	}
 	// Every call starts from a fresh list and fresh forces, so that the state between calls is the grains' and the
 	// springs' alone. With no time passing, no spring stretches.
 	SandStatus status = build_list(sim, true, err);
@@ -1571,7 +1762,7 @@ void sand_sim_loads(const SandSim *sim, double *bodies_out, double *colliders_ou
 	}
 }
 
-int64_t sand_sim_contacts(const SandSim *sim, SandContact *contacts_out, int64_t capacity)
+static int64_t count_contacts(const SandSim *sim, SandContact *contacts_out, int64_t capacity)
 {
 	int64_t count = 0;
 	for (int c = 0; c < sim->chunk_count; ++c)
@@ -1580,6 +1771,40 @@ int64_t sand_sim_contacts(const SandSim *sim, SandContact *contacts_out, int64_t
 		count += sim->kernel->contacts(&sim->work, &sim->chunks[c], room > 0 ? contacts_out + count : NULL, room);
 	}
 	return count;
+}
+
+// The device's pairs stay there: a list of the host's own shows the contacts of the same state, and leaves no trace.
+static int64_t count_gl_contacts(SandSim *sim, SandContact *contacts_out, int64_t capacity)
+{
+	size_t grains = (size_t)sim->grain_count;
+	SandGrain *kept = sand_alloc(grains, sizeof(SandGrain));
+	SandTraits *kept_traits = sand_alloc(grains, sizeof(SandTraits));
+	int waiting_count = sim->waiting_count;
+	int64_t list_count = sim->list_count, count = 0;
+	sim->waiting_count = 0;
+	if (kept != NULL && kept_traits != NULL)
+	{
+		memcpy(kept, sim->grains, grains * sizeof(SandGrain));
+		memcpy(kept_traits, sim->traits, grains * sizeof(SandTraits));
+		if (build_list(sim, true, NULL) == SAND_OK)
+		{
+			count = count_contacts(sim, contacts_out, capacity);
+		}
+		memcpy(sim->grains, kept, grains * sizeof(SandGrain));
+		memcpy(sim->traits, kept_traits, grains * sizeof(SandTraits));
+	}
+	sim->chunk_count = 0;
+	sim->waiting_count = waiting_count;
+	sim->list_count = list_count;
+	sand_free(kept);
+	sand_free(kept_traits);
+	return count;
+}
+
+int64_t sand_sim_contacts(SandSim *sim, SandContact *contacts_out, int64_t capacity)
+{
+	return sim->gl != NULL ? count_gl_contacts(sim, contacts_out, capacity)
+	                       : count_contacts(sim, contacts_out, capacity);
 }
 
 // ---------------------------------------------------------------------------------------------- checkpoint
@@ -1730,6 +1955,7 @@ SandStatus sand_sim_load(SandSim *sim, const void *bytes, size_t byte_count, San
 	sim->list_count = header.list_count;
 	sim->is_failed = false;
 	sim->chunk_count = 0; // the old pairs are not this state's
+	sim->is_changed = true;
 	collect_waiting(sim);
 	return SAND_OK;
 }
@@ -1746,7 +1972,8 @@ SandSimInfo sand_sim_info(const SandSim *sim)
 	                    .list_seconds = sim->list_seconds,
 	                    .grain_count = sim->grain_count,
 	                    .sphere_count = sim->sphere_count};
-	for (int c = 0; c < sim->chunk_count; ++c)
+	info.contact_count = sim->gl != NULL ? sim->contact_count : 0;
+	for (int c = 0; c < sim->chunk_count && sim->gl == NULL; ++c)
 	{
 		info.contact_count += sim->chunks[c].contact_count;
 	}

@@ -3,14 +3,28 @@
 #ifndef SAND_SIM_H
 #define SAND_SIM_H
 
+#include "gpu.h"
 #include "kernel.h"
 #include "scene.h"
 #include "scheme.h"
 
 typedef struct SandSim SandSim;
 
+/// What computes. Both give the same bits where the device computes exactly (docs/design.md).
+typedef enum SandEngine
+{
+	SAND_ENGINE_CPU,  // threads and SIMD; runs everywhere
+	SAND_ENGINE_GL,   // OpenGL compute, also on a software device
+	SAND_ENGINE_AUTO, // gl on a hardware device, else cpu
+	SAND_ENGINE_COUNT
+} SandEngine;
+
 typedef struct SandSimDesc
 {
+	SandEngine engine;
+	bool stops_without_gpu;  // gl: a device that fails twice in a row stops the simulation instead of handing it to cpu
+	double batch_seconds;    // s of work handed to the device at once; 0 = 0.03: a cancel waits for one batch
+	SandGpuDesc gpu;         // which device; zero = the best
 	int thread_count;        // 0 = one per core
 	double step_seconds;     // s; 0 = a share of the scene's contact time
 	bool is_overlap_allowed; // do not refuse grains that overlap by more than half a radius at the start
@@ -53,6 +67,17 @@ typedef struct SandSimInfo
 } SandSimInfo;
 SandSimInfo sand_sim_info(const SandSim *sim);
 
+/// The engine at work now, and on which device; device NULL = the processor. note: one sentence when the engine is not
+/// the one asked for, or changed since, else "". Lives as long as the sim.
+typedef struct SandSimEngine
+{
+	SandEngine engine; // never AUTO
+	const SandGpuDevice *device;
+	const char *note;
+	int lost_count; // devices that failed so far
+} SandSimEngine;
+SandSimEngine sand_sim_engine(const SandSim *sim);
+
 /// Destination arrays, each NULL or of grain_count elements, owned by the caller. Not while advancing.
 typedef struct SandSimArrays
 {
@@ -71,7 +96,7 @@ void sand_sim_loads(const SandSim *sim, double *bodies_out, double *colliders_ou
 
 /// Contacts as they act now, for validation and plots: writes at most capacity records, returns how many there are.
 /// Needs one advance before it. Not while advancing.
-int64_t sand_sim_contacts(const SandSim *sim, SandContact *contacts_out, int64_t capacity);
+int64_t sand_sim_contacts(SandSim *sim, SandContact *contacts_out, int64_t capacity);
 
 /// The whole state as bytes (free with sand_free), or back. A sim that loads what another saved goes on to the bit as
 /// that one would have. Loading refuses, and leaves the sim as it was, when the bytes are torn or of another scene.

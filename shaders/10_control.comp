@@ -1,7 +1,8 @@
 // 10_control: counts the step that was made, and chooses the next; the twin of take_steps, take_step and safe_step in
 // csrc/sim.c. In: what the last passes found. Out: the step, or why the passes halt.
-// One group of 256; a barrier inside for the fastest. Everything of a step comes behind a barrier.
+// Groups of 256, one of them; a barrier inside for the fastest. Everything of a step comes behind a barrier.
 layout(local_size_x = 256) in;
+layout(location = 0) uniform uint is_ending; // not 0: only counts
 #define USE_PARTIALS
 #include "engine.glsl"
 
@@ -106,7 +107,7 @@ void main()
 	{
 		count_step();
 	}
-	if (control.halt != SAND_HALT_NONE)
+	if (control.halt != SAND_HALT_NONE || is_ending != 0u)
 	{
 		return;
 	}

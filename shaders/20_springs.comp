@@ -16,7 +16,7 @@ layout(location = 0) uniform uint part; // 0 = pairs, 1 = spheres with what is n
 #define USE_NEARS
 #include "engine.glsl"
 
-layout(std430, binding = SAND_BIND_SCAN) buffer NewFirstBlock
+layout(std430, binding = SAND_BIND_NEW_FIRSTS) buffer NewFirstBlock
 {
 	int new_firsts[];
 };

@@ -2,7 +2,7 @@
 // In: ids that wait, in order of birth; where their grains are. Out: born grains, and who waits on.
 // part 0: one invocation finds who is due and the box of their places; part 1: an invocation per grain collects those
 // near that box; part 2: one group tries the places one after the other, all invocations looking for rivals of each.
-// Barriers between the parts; inside the third, between looking and deciding.
+// Groups of 64. Barriers between the parts; inside the third, between looking and deciding.
 layout(local_size_x = 64) in;
 layout(location = 0) uniform uint part;
 #define USE_GRAINS

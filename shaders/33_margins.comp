@@ -1,7 +1,7 @@
 // 33_margins: which grains are fast and how wide their margin, and the cells of every class; the twin of choose_margins
 // in csrc/sim.c and of the first part of fill_cells in csrc/list.c.
 // In: the fastest of each group, how many are above each threshold. Out: margins, cells.
-// One group of 256; barriers inside for the fastest.
+// Groups of 256, one of them; barriers inside for the fastest.
 layout(local_size_x = 256) in;
 #define USE_PARTIALS
 #define USE_LEVELS

@@ -85,6 +85,7 @@
 #define SAND_BIND_TRACKS 46        // doubles of the tracks of colliders, then of bodies
 #define SAND_BIND_NEAR_LOADS 47    // six doubles per triangle: N, N m about the collider's origin
 #define SAND_BIND_LOAD_SUMS 48     // six doubles per chunk and collider, then per collider: N s, N m s
+#define SAND_BIND_NEW_FIRSTS 51
 #define SAND_BIND_NEW_SPRINGS 49
 #define SAND_BIND_CURSORS 50       // cleared counters
 

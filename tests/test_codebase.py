@@ -49,7 +49,8 @@ CORE = {
     "kernel": {"base", "law", "obstacle", "scene"},
     "list": {"base", "kernel", "pool", "sort"},
     "scheme": {"base", "kernel"},
-    "sim": {"base", "kernel", "list", "pool", "scene", "scheme", "sort"},
+    "glsim": {"base", "gpu", "kernel", "layout", "list", "scene"},
+    "sim": {"base", "glsim", "gpu", "kernel", "list", "pool", "scene", "scheme", "sort"},
     "cache": {"base", "io"},
     "gpu": {"base", "layout", "shaders"},  # shaders/layout.h, and the header that shaders/embed.py makes
 }

@@ -117,6 +117,7 @@ static const struct
     {"clump", test_clump},       {"packing", test_packing},   {"scene", test_scene},       {"sim", test_sim},
     {"contact", test_contact},   {"obstacle", test_obstacle}, {"coupling", test_coupling}, {"cache", test_cache},
     {"collider", test_collider}, {"track", test_track},       {"gpu", test_gpu},           {"gltwins", test_gltwins},
+    {"glsim", test_glsim},
 };
 enum
 {

@@ -99,5 +99,6 @@ void test_track(void);
 void test_collider(void);
 void test_gpu(void);
 void test_gltwins(void);
+void test_glsim(void);
 
 #endif

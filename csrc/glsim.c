@@ -1,0 +1,1094 @@
+// glsim: the GL engine. Comes in: a scene and the state of its grains. Goes out: the state some time later.
+//
+// A batch of steps is recorded at once: 10_control chooses each step's length on the device, forces and moves follow. A
+// pass that finds work for the host sets control.halt; what is recorded behind it then does nothing, and the one small
+// read-back of the batch tells the host. That is where neighbour lists are made: how many pairs there are decides how
+// large the buffers must be, which only the host can change.
+#include "glsim.h"
+
+#include "layout.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#define SORT_LISTS 16  // lists between two sorts of the grains within one call, as in sim.c
+#define BIRTH_STEPS 20 // a birth waits at most as many steps for a list that is made anyway, as in sim.c
+#define SLOW_MARGIN 0.15
+#define BATCH_LIMIT 256   // steps in one batch
+#define WAIT_SECONDS 30.0 // for one batch; more is a device that hangs
+#define BUFFER_COUNT 64
+
+SAND_OFFSET(SandSphere, velocity, 16)
+SAND_OFFSET(SandSphere, spin, 32)
+SAND_OFFSET(SandSphere, x_listed, 48)
+SAND_OFFSET(SandSphere, grain, 60)
+SAND_SIZE(SandSphere, 64)
+SAND_OFFSET(SandGrain, orientation, 32)
+SAND_OFFSET(SandGrain, velocity, 64)
+SAND_OFFSET(SandGrain, momentum, 96)
+SAND_OFFSET(SandGrain, flags, 120)
+SAND_OFFSET(SandGrain, first_sphere, 124)
+SAND_SIZE(SandGrain, 128)
+SAND_OFFSET(SandTraits, quiet_steps, 12)
+SAND_OFFSET(SandTraits, reach_speed, 20)
+SAND_OFFSET(SandTraits, is_woken, 28)
+SAND_SIZE(SandTraits, 32)
+SAND_OFFSET(SandSum, torque, 16)
+SAND_SIZE(SandSum, 32)
+SAND_OFFSET(SandLaw, spring, 8)
+SAND_OFFSET(SandLaw, friction, 24)
+SAND_OFFSET(SandLaw, cohesion_range, 40)
+SAND_OFFSET(SandLaw, contact_time, 48)
+SAND_SIZE(SandLaw, 56)
+SAND_OFFSET(SandObstacle, point, 12)
+SAND_OFFSET(SandObstacle, size, 36)
+SAND_OFFSET(SandObstacle, roughness, 52)
+SAND_OFFSET(SandObstacle, unit_axis, 56)
+SAND_SIZE(SandObstacle, 80)
+SAND_SIZE(SandForceRegion, 36)
+SAND_SIZE(SandOutflow, 24)
+_Static_assert(SAND_GRAIN_ABSENT == 25 && SAND_GRAIN_STILL == 27, "as layout.h has them");
+
+typedef enum Pass
+{
+	PASS_CONTROL,
+	PASS_SPRINGS_COUNT,
+	PASS_SPRINGS,
+	PASS_BIRTHS,
+	PASS_KEYS,
+	PASS_RADIX_COUNT,
+	PASS_RADIX_MOVE,
+	PASS_SCAN,
+	PASS_SCAN_ADD,
+	PASS_REORDER,
+	PASS_COUNTS,
+	PASS_DRESS,
+	PASS_PLACE_LISTED,
+	PASS_MARGINS,
+	PASS_FAST,
+	PASS_CELLS,
+	PASS_FILL,
+	PASS_SEARCH_COUNT,
+	PASS_SEARCH,
+	PASS_BACKS,
+	PASS_TOUCHES_COUNT,
+	PASS_TOUCHES,
+	PASS_RESTORE,
+	PASS_SUPPORTS,
+	PASS_PAIRS,
+	PASS_SUMS,
+	PASS_OBSTACLES,
+	PASS_WATCH,
+	PASS_INFLOW,
+	PASS_MOVE,
+	PASS_PLACE,
+	PASS_COUNT
+} Pass;
+_Static_assert(PASS_COUNT <= SAND_GPU_PASS_LIMIT, "every pass has a timer");
+
+static const struct
+{
+	const char *name, *file, *defines;
+} passes[PASS_COUNT] = {
+    [PASS_CONTROL] = {"control", "10_control.comp", NULL},
+    [PASS_SPRINGS_COUNT] = {"springs, count", "20_springs.comp", NULL},
+    [PASS_SPRINGS] = {"springs", "20_springs.comp", "#define WRITE\n"},
+    [PASS_BIRTHS] = {"births", "22_births.comp", NULL},
+    [PASS_KEYS] = {"keys", "24_keys.comp", NULL},
+    [PASS_RADIX_COUNT] = {"radix, count", "25_radix_count.comp", NULL},
+    [PASS_RADIX_MOVE] = {"radix, move", "26_radix_move.comp", NULL},
+    [PASS_SCAN] = {"scan", "27_scan.comp", NULL},
+    [PASS_SCAN_ADD] = {"scan, add", "27_scan.comp", "#define ADD\n"},
+    [PASS_REORDER] = {"reorder", "28_reorder.comp", NULL},
+    [PASS_COUNTS] = {"counts", "30_counts.comp", NULL},
+    [PASS_DRESS] = {"dress", "31_dress.comp", NULL},
+    [PASS_PLACE_LISTED] = {"place, listed", "62_place.comp", "#define LISTING\n"},
+    [PASS_MARGINS] = {"margins", "33_margins.comp", NULL},
+    [PASS_FAST] = {"fast", "34_fast.comp", NULL},
+    [PASS_CELLS] = {"cells", "35_cells.comp", NULL},
+    [PASS_FILL] = {"fill", "36_fill.comp", NULL},
+    [PASS_SEARCH_COUNT] = {"search, count", "38_search.comp", NULL},
+    [PASS_SEARCH] = {"search", "38_search.comp", "#define WRITE\n"},
+    [PASS_BACKS] = {"backs", "39_backs.comp", NULL},
+    [PASS_TOUCHES_COUNT] = {"touches, count", "41_touches.comp", NULL},
+    [PASS_TOUCHES] = {"touches", "41_touches.comp", "#define WRITE\n"},
+    [PASS_RESTORE] = {"restore", "46_restore.comp", NULL},
+    [PASS_SUPPORTS] = {"supports", "48_supports.comp", NULL},
+    [PASS_PAIRS] = {"pairs", "50_pairs.comp", NULL},
+    [PASS_SUMS] = {"sums", "52_sums.comp", NULL},
+    [PASS_OBSTACLES] = {"obstacles", "54_obstacles.comp", NULL},
+    [PASS_WATCH] = {"watch", "57_watch.comp", NULL},
+    [PASS_INFLOW] = {"inflow", "58_inflow.comp", NULL},
+    [PASS_MOVE] = {"move", "60_move.comp", NULL},
+    [PASS_PLACE] = {"place", "62_place.comp", NULL},
+};
+
+// A buffer for every binding, bound to it for good.
+typedef struct Buffer
+{
+	SandGpuBuffer handle;
+	int64_t bytes;
+} Buffer;
+
+struct SandGlSim
+{
+	const SandScene *scene;
+	SandGpu *gpu;
+	SandGpuProgram programs[PASS_COUNT];
+	Buffer buffers[BUFFER_COUNT];
+	SandControl control; // as the host last wrote or read it
+	SandGlLevel levels[SAND_LEVELS];
+	uint32_t bucket_count;
+	int chunk_spheres;
+	double batch_seconds;
+	int batch_steps;
+	bool is_resident; // the device's state is the host's
+	bool has_pairs;   // of a list that is this state's
+	bool has_history;
+	int64_t spring_count; // saved on the device
+};
+
+// One call of advance, on the device's thread.
+typedef struct Job
+{
+	SandGlSim *gl;
+	SandGlState *state;
+	const SandGlSimDesc *desc;
+	double seconds;
+	SandCancel *cancel;
+	SandStatus outcome; // SAND_OK, SAND_CANCELLED or SAND_ERROR_UNSTABLE
+	bool is_sorting;
+} Job;
+
+// ---------------------------------------------------------------------------------------------- buffers and passes
+
+// At least so many bytes at a binding; contents are lost when it grows.
+static SandStatus ensure(SandGlSim *gl, int binding, int64_t bytes, const char *label, SandError *err)
+{
+	Buffer *buffer = &gl->buffers[binding];
+	bytes = bytes < 16 ? 16 : (bytes + 15) / 16 * 16;
+	if (buffer->bytes >= bytes)
+	{
+		return SAND_OK;
+	}
+	int64_t limit = sand_gpu_info(gl->gpu)->limits.block_bytes;
+	int64_t roomy = buffer->bytes > 0 ? (bytes + bytes / 4 + 15) / 16 * 16 : bytes;
+	sand_gpu_buffer_destroy(gl->gpu, buffer->handle);
+	*buffer = (Buffer){{0}, 0};
+	SandStatus status = sand_gpu_buffer_create(gl->gpu, roomy <= limit ? roomy : bytes, label, &buffer->handle, err);
+	if (status == SAND_OK)
+	{
+		buffer->bytes = sand_gpu_buffer_bytes(gl->gpu, buffer->handle);
+		sand_gpu_bind(gl->gpu, binding, buffer->handle, 0, 0);
+	}
+	return status;
+}
+
+static void upload(SandGlSim *gl, int binding, int64_t offset, const void *bytes, int64_t byte_count)
+{
+	if (byte_count > 0)
+	{
+		sand_gpu_upload(gl->gpu, gl->buffers[binding].handle, offset, bytes, byte_count);
+	}
+}
+
+static void clear(SandGlSim *gl, int binding, int64_t byte_count)
+{
+	if (byte_count == 0)
+	{
+		return;
+	}
+	sand_gpu_fill(gl->gpu, gl->buffers[binding].handle, 0, byte_count, 0);
+}
+
+static SandStatus download(SandGlSim *gl, int binding, int64_t offset, void *bytes_out, int64_t byte_count,
+                           SandError *err)
+{
+	return byte_count > 0 ? sand_gpu_download(gl->gpu, gl->buffers[binding].handle, offset, bytes_out, byte_count, err)
+	                      : SAND_OK;
+}
+
+static void swap_buffers(SandGlSim *gl, int a, int b)
+{
+	Buffer buffer = gl->buffers[a];
+	gl->buffers[a] = gl->buffers[b];
+	gl->buffers[b] = buffer;
+	sand_gpu_bind(gl->gpu, a, gl->buffers[a].handle, 0, 0);
+	sand_gpu_bind(gl->gpu, b, gl->buffers[b].handle, 0, 0);
+}
+
+static void run_pass(SandGlSim *gl, Pass pass, int64_t count)
+{
+	sand_gpu_timer_start(gl->gpu, (int)pass);
+	sand_gpu_dispatch(gl->gpu, gl->programs[pass], count);
+	sand_gpu_timer_stop(gl->gpu);
+	sand_gpu_barrier(gl->gpu);
+}
+
+static void run_part(SandGlSim *gl, Pass pass, uint32_t part, int64_t count)
+{
+	sand_gpu_set_uint(gl->gpu, gl->programs[pass], 0, part);
+	run_pass(gl, pass, count);
+}
+
+static void write_control(SandGlSim *gl)
+{
+	upload(gl, SAND_BIND_CONTROL, 0, &gl->control, sizeof(gl->control));
+	sand_gpu_barrier(gl->gpu);
+}
+
+static SandStatus read_control(SandGlSim *gl, SandError *err)
+{
+	return download(gl, SAND_BIND_CONTROL, 0, &gl->control, sizeof(gl->control), err);
+}
+
+// Running sums of the first count words at a binding, in place.
+static void scan(SandGlSim *gl, int binding, uint32_t count)
+{
+	SandGpuBuffer sums = gl->buffers[SAND_BIND_SCAN_SUMS].handle;
+	uint32_t counts[8] = {count}, firsts[8] = {0}, next = 0;
+	int depth = 0;
+	for (;; ++depth)
+	{
+		uint32_t groups = (counts[depth] + 1023) / 1024;
+		sand_gpu_bind(gl->gpu, SAND_BIND_SCAN, depth == 0 ? gl->buffers[binding].handle : sums, 0, 0);
+		sand_gpu_set_uint(gl->gpu, gl->programs[PASS_SCAN], 0, counts[depth]);
+		sand_gpu_set_uint(gl->gpu, gl->programs[PASS_SCAN], 1, firsts[depth]);
+		sand_gpu_set_uint(gl->gpu, gl->programs[PASS_SCAN], 2, next);
+		run_pass(gl, PASS_SCAN, (int64_t)groups * 256);
+		if (groups <= 1)
+		{
+			break;
+		}
+		counts[depth + 1] = groups;
+		firsts[depth + 1] = next;
+		next += groups;
+	}
+	for (--depth; depth >= 0; --depth)
+	{
+		sand_gpu_bind(gl->gpu, SAND_BIND_SCAN, depth == 0 ? gl->buffers[binding].handle : sums, 0, 0);
+		sand_gpu_set_uint(gl->gpu, gl->programs[PASS_SCAN_ADD], 0, counts[depth]);
+		sand_gpu_set_uint(gl->gpu, gl->programs[PASS_SCAN_ADD], 1, firsts[depth]);
+		sand_gpu_set_uint(gl->gpu, gl->programs[PASS_SCAN_ADD], 2, firsts[depth + 1]);
+		run_pass(gl, PASS_SCAN_ADD, (int64_t)counts[depth + 1] * 256);
+	}
+	sand_gpu_bind(gl->gpu, SAND_BIND_SCAN, gl->buffers[SAND_BIND_SCAN].handle, 0, 0);
+}
+
+// Turns counts[0 .. count) at a binding into firsts[0 .. count], of which the last is their sum.
+static SandStatus make_firsts(SandGlSim *gl, int binding, int64_t count, int64_t *sum_out, SandError *err)
+{
+	uint32_t sum = 0;
+	sand_gpu_fill(gl->gpu, gl->buffers[binding].handle, 4 * count, 4, 0);
+	sand_gpu_barrier(gl->gpu);
+	scan(gl, binding, (uint32_t)count + 1);
+	SandStatus status = sum_out != NULL ? download(gl, binding, 4 * count, &sum, 4, err) : SAND_OK;
+	if (status == SAND_OK && sum_out != NULL)
+	{
+		*sum_out = sum;
+		if (sum > INT32_MAX / 2)
+		{
+			return sand_fail(err, SAND_ERROR_GPU_MEMORY, "The neighbour list has %u pairs, expected at most %d", sum,
+			                 INT32_MAX / 2);
+		}
+	}
+	return status;
+}
+
+// ---------------------------------------------------------------------------------------------- the neighbour list
+
+static int64_t total_spheres(const SandGlSim *gl)
+{
+	return (int64_t)gl->control.sphere_count + gl->control.wall_count;
+}
+
+// Springs of the pairs, by lasting ids, beside those of grains that rest.
+static SandStatus save_springs(SandGlSim *gl, SandError *err)
+{
+	int64_t total = total_spheres(gl), count = 0;
+	SandStatus status = ensure(gl, SAND_BIND_NEW_FIRSTS, 4 * (total + 1), "spring numbers", err);
+	if (status != SAND_OK)
+	{
+		return status;
+	}
+	clear(gl, SAND_BIND_NEW_FIRSTS, 4 * (total + 1));
+	clear(gl, SAND_BIND_CURSORS, 4 * total);
+	sand_gpu_barrier(gl->gpu);
+	const Pass both[2] = {PASS_SPRINGS_COUNT, PASS_SPRINGS};
+	for (int i = 0; i < 2; ++i)
+	{
+		run_part(gl, both[i], 0, gl->control.pair_count);
+		if (gl->scene->obstacle_count > 0 || gl->scene->collider_count > 0)
+		{
+			run_part(gl, both[i], 1, gl->control.sphere_count);
+		}
+		if (gl->control.sleep_speed > 0)
+		{
+			run_part(gl, both[i], 2, total);
+		}
+		if (i == 0)
+		{
+			status = make_firsts(gl, SAND_BIND_NEW_FIRSTS, total, &count, err);
+			status = status != SAND_OK ? status
+			                           : ensure(gl, SAND_BIND_NEW_SPRINGS, count * (int64_t)sizeof(SandGlSpring),
+			                                    "friction springs", err);
+			if (status != SAND_OK)
+			{
+				return status;
+			}
+		}
+	}
+	swap_buffers(gl, SAND_BIND_NEW_FIRSTS, SAND_BIND_SPRING_FIRSTS);
+	swap_buffers(gl, SAND_BIND_NEW_SPRINGS, SAND_BIND_SPRINGS);
+	gl->spring_count = count;
+	return SAND_OK;
+}
+
+static void give_birth(SandGlSim *gl)
+{
+	run_part(gl, PASS_BIRTHS, 0, 1);
+	run_part(gl, PASS_BIRTHS, 1, gl->control.grain_count);
+	run_part(gl, PASS_BIRTHS, 2, 64);
+}
+
+static void sort_grains(SandGlSim *gl)
+{
+	uint32_t count = (uint32_t)gl->control.grain_count, groups = (count + 1023) / 1024;
+	run_part(gl, PASS_KEYS, 0, count);
+	run_part(gl, PASS_KEYS, 1, count);
+	// Keys have 30 bits.
+	for (uint32_t low_bit = 0; low_bit < 32; low_bit += 4)
+	{
+		const Pass both[2] = {PASS_RADIX_COUNT, PASS_RADIX_MOVE};
+		for (int i = 0; i < 2; ++i)
+		{
+			sand_gpu_set_uint(gl->gpu, gl->programs[both[i]], 0, count);
+			sand_gpu_set_uint(gl->gpu, gl->programs[both[i]], 1, low_bit);
+			run_pass(gl, both[i], (int64_t)groups * 64);
+			if (i == 0)
+			{
+				scan(gl, SAND_BIND_SCAN, 16 * groups);
+			}
+		}
+		swap_buffers(gl, SAND_BIND_KEYS, SAND_BIND_KEYS_SPARE);
+	}
+	run_pass(gl, PASS_REORDER, count);
+	swap_buffers(gl, SAND_BIND_GRAINS, SAND_BIND_GRAINS_SPARE);
+	swap_buffers(gl, SAND_BIND_TRAITS, SAND_BIND_TRAITS_SPARE);
+}
+
+static void dress_grains(SandGlSim *gl)
+{
+	run_pass(gl, PASS_COUNTS, gl->control.grain_count);
+	scan(gl, SAND_BIND_SCAN, (uint32_t)gl->control.grain_count);
+	run_pass(gl, PASS_DRESS, gl->control.grain_count);
+	run_pass(gl, PASS_PLACE_LISTED, gl->control.sphere_count);
+	sand_gpu_timer_start(gl->gpu, PASS_MARGINS);
+	sand_gpu_dispatch_groups(gl->gpu, gl->programs[PASS_MARGINS], 1);
+	sand_gpu_timer_stop(gl->gpu);
+	sand_gpu_barrier(gl->gpu);
+	run_pass(gl, PASS_FAST, gl->control.grain_count);
+}
+
+static void fill_cells(SandGlSim *gl)
+{
+	int64_t total = total_spheres(gl);
+	clear(gl, SAND_BIND_STARTS, 4 * ((int64_t)gl->bucket_count + 1));
+	clear(gl, SAND_BIND_CURSORS, 4 * (int64_t)gl->bucket_count);
+	sand_gpu_barrier(gl->gpu);
+	run_pass(gl, PASS_CELLS, total);
+	scan(gl, SAND_BIND_STARTS, gl->bucket_count + 1);
+	run_part(gl, PASS_FILL, 0, total);
+	sand_gpu_set_uint(gl->gpu, gl->programs[PASS_FILL], 1, gl->bucket_count);
+	run_part(gl, PASS_FILL, 1, gl->bucket_count);
+}
+
+static SandStatus find_pairs(SandGlSim *gl, SandError *err)
+{
+	int64_t spheres = gl->control.sphere_count, count = 0, touch_count = 0;
+	if (gl->control.sleep_speed > 0)
+	{
+		clear(gl, SAND_BIND_SUPPORTS, 4 * (int64_t)gl->control.grain_count);
+		sand_gpu_barrier(gl->gpu);
+	}
+	run_pass(gl, PASS_SEARCH_COUNT, spheres);
+	SandStatus status = make_firsts(gl, SAND_BIND_FIRSTS, spheres, &count, err);
+	if (status == SAND_OK && gl->scene->obstacle_count > 0)
+	{
+		run_pass(gl, PASS_TOUCHES_COUNT, spheres);
+		status = make_firsts(gl, SAND_BIND_TOUCH_FIRSTS, spheres, &touch_count, err);
+	}
+	status = status != SAND_OK ? status : read_control(gl, err);
+	if (status != SAND_OK)
+	{
+		return status;
+	}
+	int64_t watch_count = gl->control.watch_count;
+	const struct
+	{
+		int binding;
+		int64_t bytes;
+		const char *label;
+	} wanted[] = {
+	    {SAND_BIND_PAIRS, count * (int64_t)sizeof(SandGlPair), "pairs"},
+	    {SAND_BIND_FORCES, count * (int64_t)sizeof(SandGlForce), "forces of pairs"},
+	    {SAND_BIND_STRETCHES, gl->has_history ? count * 16 : 0, "springs of pairs"},
+	    {SAND_BIND_BACKS, count * 4, "pairs of the higher spheres"},
+	    {SAND_BIND_WATCHES, watch_count * 8, "pairs of sleepers"},
+	    {SAND_BIND_TOUCHES, touch_count * (int64_t)sizeof(SandGlTouch), "pairs with obstacles"},
+	};
+	for (size_t i = 0; status == SAND_OK && i < sizeof(wanted) / sizeof(wanted[0]); ++i)
+	{
+		status = ensure(gl, wanted[i].binding, wanted[i].bytes, wanted[i].label, err);
+	}
+	if (status != SAND_OK)
+	{
+		return status;
+	}
+	gl->control.pair_count = (int32_t)count;
+	gl->control.watch_count = 0; // counted again while they are written
+	write_control(gl);
+	run_pass(gl, PASS_SEARCH, spheres);
+	if (touch_count > 0)
+	{
+		run_pass(gl, PASS_TOUCHES, spheres);
+	}
+	clear(gl, SAND_BIND_BACK_FIRSTS, 4 * (spheres + 1));
+	clear(gl, SAND_BIND_CURSORS, 4 * spheres);
+	sand_gpu_barrier(gl->gpu);
+	run_part(gl, PASS_BACKS, 0, count);
+	status = make_firsts(gl, SAND_BIND_BACK_FIRSTS, spheres, NULL, err);
+	run_part(gl, PASS_BACKS, 1, count);
+	run_part(gl, PASS_BACKS, 2, spheres);
+	return status;
+}
+
+// The list for the time control.list_time; control is the device's, before and after.
+static SandStatus build_list(Job *job, bool is_sorting, SandError *err)
+{
+	SandGlSim *gl = job->gl;
+	SandControl *c = &gl->control;
+	SandStatus status = SAND_OK;
+	if (gl->has_history && gl->has_pairs)
+	{
+		status = save_springs(gl, err);
+	}
+	if (status != SAND_OK)
+	{
+		return status;
+	}
+	for (int k = 0; k < 3; ++k)
+	{
+		c->low[k] = INT32_MAX;
+		c->high[k] = INT32_MIN;
+	}
+	memset(c->faster, 0, sizeof(c->faster));
+	c->needs_list = c->watch_count = 0;
+	c->bad_grain = SAND_NO_GRAIN;
+	c->halt = SAND_HALT_NONE;
+	write_control(gl);
+	if (c->waiting_first < c->waiting_end)
+	{
+		give_birth(gl);
+	}
+	if (is_sorting)
+	{
+		sort_grains(gl);
+	}
+	dress_grains(gl);
+	fill_cells(gl);
+	status = find_pairs(gl, err);
+	if (status != SAND_OK)
+	{
+		return status;
+	}
+	if (gl->has_history)
+	{
+		run_part(gl, PASS_RESTORE, 0, c->pair_count);
+		run_part(gl, PASS_RESTORE, 1, c->sphere_count);
+	}
+	if (c->sleep_speed > 0)
+	{
+		run_pass(gl, PASS_SUPPORTS, c->grain_count);
+	}
+	gl->has_pairs = true;
+	++job->state->list_count;
+	return read_control(gl, err);
+}
+
+// ---------------------------------------------------------------------------------------------- stepping
+
+// Counts the step behind it; unless is_ending, chooses the next.
+static void run_control(SandGlSim *gl, bool is_ending)
+{
+	sand_gpu_set_uint(gl->gpu, gl->programs[PASS_CONTROL], 0, is_ending);
+	sand_gpu_timer_start(gl->gpu, PASS_CONTROL);
+	sand_gpu_dispatch_groups(gl->gpu, gl->programs[PASS_CONTROL], 1);
+	sand_gpu_timer_stop(gl->gpu);
+	sand_gpu_barrier(gl->gpu);
+}
+
+static void run_forces(SandGlSim *gl)
+{
+	const SandControl *c = &gl->control;
+	run_pass(gl, PASS_PAIRS, c->pair_count);
+	run_pass(gl, PASS_SUMS, c->sphere_count);
+	if (c->obstacle_count > 0)
+	{
+		run_pass(gl, PASS_OBSTACLES, c->sphere_count);
+	}
+	if (c->obstacle_count > 0 || c->collider_count > 0)
+	{
+		run_pass(gl, PASS_INFLOW, c->sphere_count);
+	}
+	if (c->watch_count > 0)
+	{
+		run_pass(gl, PASS_WATCH, c->watch_count);
+	}
+}
+
+// Steps of one batch, then the read-back; the next batch is as long as the time it took allows.
+static SandStatus run_batch(SandGlSim *gl, SandError *err)
+{
+	double begin = sand_ticks();
+	for (int i = 0; i < gl->batch_steps; ++i)
+	{
+		run_control(gl, false);
+		run_forces(gl);
+		run_pass(gl, PASS_MOVE, gl->control.grain_count);
+		run_pass(gl, PASS_PLACE, gl->control.sphere_count);
+	}
+	run_control(gl, true);
+	int32_t before = gl->control.step_count;
+	SandGpuFence fence = {0};
+	bool is_done = false;
+	SandStatus status = sand_gpu_fence_create(gl->gpu, &fence, err);
+	status = status != SAND_OK ? status : sand_gpu_fence_wait(gl->gpu, fence, WAIT_SECONDS, &is_done, err);
+	sand_gpu_fence_destroy(gl->gpu, fence);
+	if (status == SAND_OK && !is_done)
+	{
+		status = sand_fail(err, SAND_ERROR_GPU, "The device has not finished %d steps within %g s; use the cpu engine",
+		                   gl->batch_steps, WAIT_SECONDS);
+	}
+	status = status != SAND_OK ? status : read_control(gl, err);
+	if (status != SAND_OK)
+	{
+		return status;
+	}
+	double seconds = sand_ticks() - begin;
+	int steps = gl->control.step_count - before;
+	if (steps > 0)
+	{
+		double per_step = seconds / gl->batch_steps;
+		int wanted = (int)fmin(fmax(gl->batch_seconds / per_step, 1), BATCH_LIMIT);
+		gl->batch_steps = wanted < 2 * gl->batch_steps ? wanted : 2 * gl->batch_steps;
+	}
+	return SAND_OK;
+}
+
+// Velocities catch up with the positions, also when the call ends early.
+static SandStatus close_steps(SandGlSim *gl, SandError *err)
+{
+	SandControl *c = &gl->control;
+	c->halt = SAND_HALT_NONE;
+	c->is_closing = 1;
+	c->contact_count = 0;
+	c->turn = c->turn_seconds;
+	c->turn_seconds = 0;
+	c->turn_steps = 0;
+	write_control(gl);
+	run_forces(gl);
+	run_pass(gl, PASS_MOVE, c->grain_count);
+	SandStatus status = read_control(gl, err);
+	c->is_closing = 0;
+	return status;
+}
+
+static SandStatus take_steps(Job *job, SandError *err)
+{
+	SandGlSim *gl = job->gl;
+	SandControl *c = &gl->control;
+	SandStatus status = SAND_OK;
+	job->outcome = SAND_OK;
+	while (status == SAND_OK)
+	{
+		if (job->cancel != NULL && job->cancel->is_raised)
+		{
+			job->outcome = SAND_CANCELLED;
+			break;
+		}
+		status = run_batch(gl, err);
+		if (status != SAND_OK || c->halt == SAND_HALT_NONE)
+		{
+			continue;
+		}
+		if (c->halt == SAND_HALT_LIST)
+		{
+			status = build_list(job, job->state->list_count % SORT_LISTS == 0, err);
+			if (status == SAND_OK && !(c->done < c->seconds))
+			{
+				break;
+			}
+			continue;
+		}
+		job->outcome = c->halt == SAND_HALT_BAD ? SAND_ERROR_UNSTABLE : SAND_OK;
+		break;
+	}
+	return status == SAND_OK && job->outcome != SAND_ERROR_UNSTABLE && c->last_step > 0 ? close_steps(gl, err) : status;
+}
+
+// ---------------------------------------------------------------------------------------------- state
+
+static SandStatus upload_state(Job *job, SandError *err)
+{
+	SandGlSim *gl = job->gl;
+	const SandGlState *state = job->state;
+	int64_t grains = gl->control.grain_count, total = total_spheres(gl);
+	int32_t *numbers = sand_alloc((size_t)(grains + total + 2), sizeof(int32_t));
+	SandGlSpring *springs = sand_alloc((size_t)state->spring_count, sizeof(SandGlSpring));
+	SandStatus status = numbers != NULL && springs != NULL
+	                        ? SAND_OK
+	                        : sand_fail_memory(err, (size_t)(grains + total) * 4, "the state for the device");
+	if (status == SAND_OK)
+	{
+		upload(gl, SAND_BIND_GRAINS, 0, state->grains, grains * (int64_t)sizeof(SandGrain));
+		upload(gl, SAND_BIND_TRAITS, 0, state->traits, grains * (int64_t)sizeof(SandTraits));
+		for (int64_t i = 0; i < grains; ++i)
+		{
+			numbers[state->traits[i].id] = (int32_t)i;
+		}
+		upload(gl, SAND_BIND_PLACES, 0, numbers, 4 * grains);
+		upload(gl, SAND_BIND_PLACES, 4 * grains, state->waiting, 4 * (int64_t)state->waiting_count);
+		int64_t low = 0;
+		for (int64_t i = 0; i <= state->spring_count; ++i)
+		{
+			// Numbers of the springs up to this one's sphere.
+			for (int64_t next = i < state->spring_count ? state->springs[i].low : total; low <= next; ++low)
+			{
+				numbers[low] = (int32_t)i;
+			}
+			if (i < state->spring_count)
+			{
+				const SandSpring *from = &state->springs[i];
+				springs[i] = (SandGlSpring){.other = from->other, .side = from->side, .low = from->low};
+				memcpy(springs[i].stretch, from->stretch, sizeof(springs[i].stretch));
+			}
+		}
+		upload(gl, SAND_BIND_SPRING_FIRSTS, 0, numbers, gl->has_history ? 4 * (total + 1) : 0);
+		status =
+		    ensure(gl, SAND_BIND_SPRINGS, state->spring_count * (int64_t)sizeof(SandGlSpring), "friction springs", err);
+	}
+	if (status == SAND_OK)
+	{
+		upload(gl, SAND_BIND_SPRINGS, 0, springs, state->spring_count * (int64_t)sizeof(SandGlSpring));
+		gl->spring_count = state->spring_count;
+		gl->has_pairs = false;
+		gl->is_resident = true;
+	}
+	sand_free(numbers);
+	sand_free(springs);
+	return status;
+}
+
+// Everything is fetched before anything of the host's is changed.
+static SandStatus download_state(Job *job, SandError *err)
+{
+	SandGlSim *gl = job->gl;
+	SandGlState *state = job->state;
+	const SandControl *c = &gl->control;
+	int64_t grains = c->grain_count, waiting = c->waiting_end - c->waiting_first, bodies = 6 * (int64_t)c->body_count;
+	SandStatus status = gl->has_history ? save_springs(gl, err) : SAND_OK;
+	if (status != SAND_OK)
+	{
+		return status;
+	}
+	SandGrain *fresh = sand_alloc((size_t)grains, sizeof(SandGrain));
+	SandTraits *traits = sand_alloc((size_t)grains, sizeof(SandTraits));
+	SandGlSpring *springs = sand_alloc((size_t)gl->spring_count, sizeof(SandGlSpring));
+	SandSpring *kept = sand_alloc((size_t)gl->spring_count, sizeof(SandSpring));
+	int32_t *ids = sand_alloc((size_t)waiting, sizeof(int32_t));
+	double *impulses = sand_alloc((size_t)bodies, sizeof(double));
+	if (fresh == NULL || traits == NULL || springs == NULL || kept == NULL || ids == NULL || impulses == NULL)
+	{
+		status = sand_fail_memory(err, (size_t)grains * (sizeof(SandGrain) + sizeof(SandTraits)), "the state");
+	}
+	status =
+	    status != SAND_OK ? status : download(gl, SAND_BIND_GRAINS, 0, fresh, grains * (int64_t)sizeof(SandGrain), err);
+	status = status != SAND_OK ? status
+	                           : download(gl, SAND_BIND_TRAITS, 0, traits, grains * (int64_t)sizeof(SandTraits), err);
+	status = status != SAND_OK
+	             ? status
+	             : download(gl, SAND_BIND_SPRINGS, 0, springs, gl->spring_count * (int64_t)sizeof(SandGlSpring), err);
+	status = status != SAND_OK ? status
+	                           : download(gl, SAND_BIND_PLACES, 4 * (grains + c->waiting_first), ids, 4 * waiting, err);
+	status = status != SAND_OK ? status
+	                           : download(gl, SAND_BIND_IMPULSES, 0, impulses, bodies * (int64_t)sizeof(double), err);
+	status = status != SAND_OK ? status : sand_gpu_check(gl->gpu, err);
+	if (status == SAND_OK)
+	{
+		memcpy(state->grains, fresh, (size_t)grains * sizeof(SandGrain));
+		memcpy(state->traits, traits, (size_t)grains * sizeof(SandTraits));
+		memcpy(state->waiting, ids, (size_t)waiting * sizeof(int32_t));
+		memcpy(state->body_impulses, impulses, (size_t)bodies * sizeof(double));
+		for (int64_t i = 0; i < gl->spring_count; ++i)
+		{
+			kept[i] = (SandSpring){.low = springs[i].low, .other = springs[i].other, .side = springs[i].side};
+			memcpy(kept[i].stretch, springs[i].stretch, sizeof(kept[i].stretch));
+		}
+		sand_free(state->springs);
+		state->springs = kept;
+		state->spring_count = gl->spring_count;
+		kept = NULL;
+		state->waiting_count = (int)waiting;
+		state->next_birth = c->next_birth;
+		state->time = c->time;
+		state->last_step = c->step;
+		state->step_count += c->step_count;
+		state->contact_count = c->contact_count;
+		state->is_changed = false;
+	}
+	sand_free(fresh);
+	sand_free(traits);
+	sand_free(springs);
+	sand_free(kept);
+	sand_free(ids);
+	sand_free(impulses);
+	return status;
+}
+
+static SandStatus advance_job(SandGpu *gpu, void *user, SandError *err)
+{
+	Job *job = user;
+	SandGlSim *gl = job->gl;
+	SandControl *c = &gl->control;
+	int64_t lists = job->state->list_count;
+	SandStatus status = SAND_OK;
+	(void)gpu;
+	if (job->state->is_changed || !gl->is_resident)
+	{
+		c->waiting_first = 0;
+		c->waiting_end = job->state->waiting_count;
+		c->next_birth = job->state->next_birth;
+		status = upload_state(job, err);
+	}
+	c->seconds = job->seconds;
+	c->done = c->step = c->last_step = c->turn = c->turn_seconds = 0;
+	c->begin = c->time = c->list_time = job->state->time;
+	c->step_count = c->turn_steps = c->is_stepped = c->is_chosen = c->is_closing = c->contact_count = 0;
+	clear(gl, SAND_BIND_IMPULSES, 48 * (int64_t)c->body_count);
+	status = status != SAND_OK ? status : build_list(job, true, err);
+	status = status != SAND_OK ? status : take_steps(job, err);
+	status = status != SAND_OK ? status : download_state(job, err);
+	if (status != SAND_OK)
+	{
+		// What the device holds is no longer what the host has.
+		job->state->list_count = lists;
+		gl->is_resident = false;
+	}
+	return status;
+}
+
+SandStatus sand_glsim_advance(SandGlSim *gl, SandGlState *state, double seconds, SandCancel *cancel, SandError *err)
+{
+	Job job = {.gl = gl, .state = state, .seconds = seconds, .cancel = cancel};
+	SandStatus status = sand_gpu_run(gl->gpu, advance_job, &job, err);
+	if (status != SAND_OK)
+	{
+		gl->is_resident = false;
+		return status;
+	}
+	if (job.outcome == SAND_CANCELLED)
+	{
+		return sand_fail(err, SAND_CANCELLED, "The simulation was cancelled at %.4f s", state->time);
+	}
+	if (job.outcome == SAND_ERROR_UNSTABLE)
+	{
+		state->bad_grain = gl->control.bad_grain;
+		return SAND_ERROR_UNSTABLE;
+	}
+	return SAND_OK;
+}
+
+// ---------------------------------------------------------------------------------------------- life
+
+static void set_control(SandGlSim *gl, const SandGlSimDesc *desc)
+{
+	const SandScene *scene = desc->scene;
+	const SandWork *work = desc->work;
+	SandControl *c = &gl->control;
+	double field = 0, bound = 0;
+	c->unit = work->unit;
+	c->inverse_unit = 1 / work->unit;
+	c->unit_float = (float)work->unit;
+	c->per_unit = (float)(1 / work->unit);
+	for (int k = 0; k < 3; ++k)
+	{
+		c->origin[k] = work->origin[k];
+		c->gravity[k] = work->gravity[k];
+		c->domain_min[k] = work->domain_min[k];
+		c->domain_max[k] = work->domain_max[k];
+		c->wind[k] = work->wind[k];
+		field += fabs(scene->gravity[k]);
+	}
+	c->speed_limit = work->speed_limit;
+	c->drag = work->drag;
+	c->sleep_speed = scene->sleep_speed;
+	c->sleep_seconds = scene->sleep_seconds;
+	c->step_limit = desc->step_limit;
+	c->max_speed = scene->max_speed;
+	c->radius_min = (double)scene->radius_min;
+	c->field_step = field > 0 ? sqrt(0.02 * c->radius_min / field) : DBL_MAX;
+	c->colliders_until = DBL_MAX;
+	c->birth_slack = BIRTH_STEPS * desc->step_limit;
+	for (int i = 0; i < scene->grain_count; ++i)
+	{
+		bound = fmax(bound, (double)scene->shapes[scene->grain_shapes[i]].bound * (double)scene->grain_scales[i]);
+	}
+	c->birth_room = 2 * bound + 2 * c->birth_slack * c->speed_limit;
+	c->sort_cell = 4.0 * (double)scene->radius_max / c->unit;
+	for (int k = 0; k < SAND_MARGIN_CHOICES; ++k)
+	{
+		c->thresholds[k] = SLOW_MARGIN * c->radius_min / ((64 >> k) * desc->step_limit);
+	}
+	c->margin_slow = c->margin_fast = work->margin_slow;
+	c->wake_speed_square = work->wake_speed_square;
+	c->bridge = (float)(0.5 * (double)(scene->bridge * scene->radius_max) / c->unit);
+	c->grain_count = scene->grain_count;
+	c->sphere_count = desc->sphere_count;
+	c->wall_count = desc->wall_count;
+	c->law_count = scene->law_count;
+	c->material_count = scene->material_count;
+	c->wall_material = scene->wall_material;
+	c->chunk_spheres = desc->chunk_spheres;
+	c->region_count = scene->region_count;
+	c->outflow_count = scene->outflow_count;
+	c->obstacle_count = scene->obstacle_count;
+	c->collider_count = scene->collider_count;
+	c->body_count = scene->body_count;
+	c->has_history = gl->has_history;
+	c->partial_count = (scene->grain_count + 63) / 64;
+	c->bad_grain = SAND_NO_GRAIN;
+}
+
+static void set_levels(SandGlSim *gl, const SandList *list)
+{
+	SandListClass classes[SAND_CLASS_LIMIT];
+	int count = sand_list_classes(list, classes);
+	for (int l = 0; l < count; ++l)
+	{
+		gl->levels[l] = (SandGlLevel){.radius_max = classes[l].radius_max,
+		                              .mask = classes[l].mask,
+		                              .stride_y = classes[l].stride_y,
+		                              .stride_z = classes[l].stride_z,
+		                              .first_bucket = gl->bucket_count};
+		gl->bucket_count += classes[l].mask + 1;
+	}
+	gl->control.level_count = count;
+	gl->control.size_count = count / 2;
+}
+
+static SandStatus make_buffers(SandGlSim *gl, SandError *err)
+{
+	int64_t grains = gl->control.grain_count, spheres = gl->control.sphere_count, total = total_spheres(gl);
+	int64_t history = gl->has_history ? total : 0, sleepers = gl->control.sleep_speed > 0 ? grains : 0;
+	int64_t newcomers = gl->scene->emitter_count > 0 ? grains : 0, buckets = gl->bucket_count;
+	int64_t radix = 16 * ((grains + 1023) / 1024), widest = buckets + 1 > total + 1 ? buckets + 1 : total + 1;
+	const struct
+	{
+		int binding;
+		int64_t bytes;
+		const char *label;
+	} wanted[] = {
+	    {SAND_BIND_CONTROL, sizeof(SandControl), "control"},
+	    {SAND_BIND_GRAINS, grains * (int64_t)sizeof(SandGrain), "grains"},
+	    {SAND_BIND_GRAINS_SPARE, grains * (int64_t)sizeof(SandGrain), "grains"},
+	    {SAND_BIND_TRAITS, grains * (int64_t)sizeof(SandTraits), "traits"},
+	    {SAND_BIND_TRAITS_SPARE, grains * (int64_t)sizeof(SandTraits), "traits"},
+	    {SAND_BIND_SPHERES, total * (int64_t)sizeof(SandSphere), "spheres"},
+	    {SAND_BIND_SUMS, spheres * (int64_t)sizeof(SandSum), "sums"},
+	    {SAND_BIND_PAIRS, 0, "pairs"},
+	    {SAND_BIND_STRETCHES, 0, "springs of pairs"},
+	    {SAND_BIND_FORCES, 0, "forces of pairs"},
+	    {SAND_BIND_FIRSTS, 4 * (spheres + 1), "first pairs"},
+	    {SAND_BIND_BACK_FIRSTS, 4 * (spheres + 1), "first pairs"},
+	    {SAND_BIND_BACKS, 0, "pairs of the higher spheres"},
+	    {SAND_BIND_PARTIALS, 16 * (int64_t)gl->control.partial_count, "fastest of groups"},
+	    {SAND_BIND_STARTS, 4 * (buckets + 1), "buckets"},
+	    {SAND_BIND_ENTRIES, 4 * total, "spheres in buckets"},
+	    {SAND_BIND_BUCKETS, 4 * total, "buckets of spheres"},
+	    {SAND_BIND_CURSORS, 4 * widest, "cursors"},
+	    {SAND_BIND_SCAN, 4 * (radix > grains ? radix : grains), "running sums"},
+	    {SAND_BIND_SCAN_SUMS, 4 * (widest / 512 + 64), "sums of groups"},
+	    {SAND_BIND_SPRING_FIRSTS, 4 * (history + 1), "spring numbers"},
+	    {SAND_BIND_SPRINGS, 0, "friction springs"},
+	    {SAND_BIND_NEW_FIRSTS, 4 * (history + 1), "spring numbers"},
+	    {SAND_BIND_NEW_SPRINGS, 0, "friction springs"},
+	    {SAND_BIND_BASES, 4 * (grains + history), "lasting ids"},
+	    {SAND_BIND_SUPPORTS, 4 * sleepers, "supports"},
+	    {SAND_BIND_WATCHES, 0, "pairs of sleepers"},
+	    {SAND_BIND_TARGETS, gl->control.body_count * (int64_t)sizeof(SandGrain), "targets"},
+	    {SAND_BIND_IMPULSES, 48 * (int64_t)gl->control.body_count, "impulses"},
+	    {SAND_BIND_KEYS, 8 * grains, "keys"},
+	    {SAND_BIND_KEYS_SPARE, 8 * grains, "keys"},
+	    {SAND_BIND_PLACES, 4 * (grains + newcomers), "places of grains"},
+	    {SAND_BIND_BIRTHS, 8 * newcomers, "births"},
+	    {SAND_BIND_RIVALS, 4 * newcomers, "rivals"},
+	    {SAND_BIND_TOUCH_FIRSTS, 4 * (spheres + 1), "first obstacle pairs"},
+	    {SAND_BIND_TOUCHES, 0, "pairs with obstacles"},
+	    {SAND_BIND_NEAR_FIRSTS, 4 * (spheres + 1), "first triangles"},
+	    {SAND_BIND_NEARS, 0, "pairs with triangles"},
+	};
+	SandStatus status = SAND_OK;
+	for (size_t i = 0; status == SAND_OK && i < sizeof(wanted) / sizeof(wanted[0]); ++i)
+	{
+		status = ensure(gl, wanted[i].binding, wanted[i].bytes, wanted[i].label, err);
+	}
+	return status;
+}
+
+// What never changes.
+static SandStatus fill_scene(SandGlSim *gl, const SandGlSimDesc *desc, SandError *err)
+{
+	const SandScene *scene = gl->scene;
+	int64_t offset_count = 0, shapes = scene->shape_count, fields = 9 * scene->region_count + 6 * scene->outflow_count;
+	for (int i = 0; i < scene->shape_count; ++i)
+	{
+		offset_count += scene->shapes[i].sphere_count;
+	}
+	SandGlShape *records = sand_alloc((size_t)shapes, sizeof(SandGlShape));
+	float *offsets = sand_alloc(4 * (size_t)offset_count, sizeof(float));
+	SandStatus status = records != NULL && offsets != NULL
+	                        ? SAND_OK
+	                        : sand_fail_memory(err, 16 * (size_t)offset_count, "the shapes for the device");
+	const struct
+	{
+		int binding;
+		int64_t bytes;
+		const void *from;
+		const char *label;
+	} constants[] = {
+	    {SAND_BIND_SHAPES, shapes * (int64_t)sizeof(SandGlShape), records, "shapes"},
+	    {SAND_BIND_OFFSETS, 16 * offset_count, offsets, "offsets"},
+	    {SAND_BIND_LAWS, scene->law_count * (int64_t)sizeof(SandLaw), scene->laws, "laws"},
+	    {SAND_BIND_LAW_OF, 4 * (int64_t)scene->material_count * scene->material_count, scene->law_of, "laws of pairs"},
+	    {SAND_BIND_LEVELS, sizeof(gl->levels), gl->levels, "classes"},
+	    {SAND_BIND_OBSTACLES, scene->obstacle_count * (int64_t)sizeof(SandObstacle), scene->obstacles, "obstacles"},
+	    {SAND_BIND_FIELDS, 4 * fields, NULL, "regions"},
+	};
+	int first = 0;
+	for (int i = 0; status == SAND_OK && i < scene->shape_count; ++i)
+	{
+		const SandShape *shape = &scene->shapes[i];
+		records[i] = (SandGlShape){
+		    .share = shape->share, .bound = shape->bound, .sphere_count = shape->sphere_count, .first_offset = first};
+		memcpy(records[i].inertia, shape->inertia, sizeof(shape->inertia));
+		for (int k = 0; k < shape->sphere_count; ++k, ++first)
+		{
+			memcpy(offsets + 4 * (size_t)first, shape->offsets + 3 * (size_t)k, 3 * sizeof(float));
+			offsets[4 * (size_t)first + 3] = shape->radii[k];
+		}
+	}
+	for (size_t i = 0; status == SAND_OK && i < sizeof(constants) / sizeof(constants[0]); ++i)
+	{
+		status = ensure(gl, constants[i].binding, constants[i].bytes, constants[i].label, err);
+		if (status == SAND_OK && constants[i].from != NULL)
+		{
+			upload(gl, constants[i].binding, 0, constants[i].from, constants[i].bytes);
+		}
+	}
+	if (status == SAND_OK)
+	{
+		upload(gl, SAND_BIND_FIELDS, 0, scene->regions, scene->region_count * (int64_t)sizeof(SandForceRegion));
+		upload(gl, SAND_BIND_FIELDS, scene->region_count * (int64_t)sizeof(SandForceRegion), scene->outflows,
+		       scene->outflow_count * (int64_t)sizeof(SandOutflow));
+		upload(gl, SAND_BIND_SPHERES, gl->control.sphere_count * (int64_t)sizeof(SandSphere), desc->walls,
+		       gl->control.wall_count * (int64_t)sizeof(SandSphere));
+		upload(gl, SAND_BIND_BASES, 0, desc->sphere_base, 4 * (int64_t)gl->control.grain_count);
+		upload(gl, SAND_BIND_BIRTHS, 0, scene->grain_births,
+		       scene->emitter_count > 0 ? 8 * (int64_t)gl->control.grain_count : 0);
+		if (gl->has_history && gl->control.wall_count > 0)
+		{
+			// Walls are always at rest.
+			sand_gpu_fill(gl->gpu, gl->buffers[SAND_BIND_BASES].handle,
+			              4 * ((int64_t)gl->control.grain_count + gl->control.sphere_count),
+			              4 * (int64_t)gl->control.wall_count, 1);
+		}
+	}
+	sand_free(records);
+	sand_free(offsets);
+	return status;
+}
+
+typedef struct Setup
+{
+	SandGlSim *gl;
+	const SandGlSimDesc *desc;
+} Setup;
+
+static SandStatus setup_job(SandGpu *gpu, void *user, SandError *err)
+{
+	Setup *setup = user;
+	SandGlSim *gl = setup->gl;
+	const SandGpuDevice *device = sand_gpu_info(gpu);
+	if (device->limits.binding_count <= SAND_BIND_NEW_FIRSTS || device->limits.block_count < 16)
+	{
+		return sand_fail(err, SAND_ERROR_GPU,
+		                 "%s binds %d storage buffers, %d in one shader, expected %d and 16; use the cpu engine",
+		                 device->name, device->limits.binding_count, device->limits.block_count,
+		                 SAND_BIND_NEW_FIRSTS + 1);
+	}
+	SandStatus status = SAND_OK;
+	for (int i = 0; status == SAND_OK && i < PASS_COUNT; ++i)
+	{
+		SandGpuProgramDesc desc = {.name = passes[i].file, .defines = passes[i].defines};
+		status = sand_gpu_program_create(gpu, &desc, &gl->programs[i], err);
+	}
+	status = status != SAND_OK ? status : make_buffers(gl, err);
+	return status != SAND_OK ? status : fill_scene(gl, setup->desc, err);
+}
+
+SandStatus sand_glsim_create(const SandGlSimDesc *desc, SandGlSim **gl_out, SandError *err)
+{
+	*gl_out = NULL;
+	SandGlSim *gl = sand_alloc(1, sizeof(*gl));
+	if (gl == NULL)
+	{
+		return sand_fail_memory(err, sizeof(*gl), "the GL engine");
+	}
+	gl->scene = desc->scene;
+	gl->has_history = desc->scene->has_history || desc->scene->collider_count > 0;
+	gl->batch_seconds = desc->batch_seconds > 0 ? desc->batch_seconds : 0.03;
+	gl->batch_steps = 4;
+	set_control(gl, desc);
+	set_levels(gl, desc->list);
+	SandStatus status = sand_gpu_create(&desc->gpu, &gl->gpu, err);
+	Setup setup = {gl, desc};
+	status = status != SAND_OK ? status : sand_gpu_run(gl->gpu, setup_job, &setup, err);
+	if (status != SAND_OK)
+	{
+		sand_glsim_destroy(gl);
+		return status;
+	}
+	*gl_out = gl;
+	return SAND_OK;
+}
+
+void sand_glsim_destroy(SandGlSim *gl)
+{
+	if (gl != NULL)
+	{
+		sand_gpu_destroy(gl->gpu);
+		sand_free(gl);
+	}
+}
+
+const SandGpuDevice *sand_glsim_device(const SandGlSim *gl)
+{
+	return sand_gpu_info(gl->gpu);
+}
+
+const char *sand_glsim_pass_name(int pass)
+{
+	return pass >= 0 && pass < PASS_COUNT ? passes[pass].name : NULL;
+}

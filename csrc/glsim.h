@@ -1,0 +1,65 @@
+// glsim: the GL engine: the passes of shaders/ in their order, on one device. Comes in: a scene and the state of its
+// grains. Goes out: the state some time later, the same bits as the CPU engine's where the device computes exactly.
+// The state lives on the device; what the host holds is the state between two calls, which is where a lost device is
+// taken up again. Knows gpu.h, never GL; sim decides which engine runs.
+#ifndef SAND_GLSIM_H
+#define SAND_GLSIM_H
+
+#include "gpu.h"
+#include "kernel.h"
+#include "list.h"
+#include "scene.h"
+
+typedef struct SandGlSim SandGlSim;
+
+typedef struct SandGlSimDesc
+{
+	const SandScene *scene; // outlives the engine
+	const SandWork *work;   // scales and margins; read when it is created
+	const SandList *list;   // classes of spheres; likewise
+	double step_limit;      // s
+	int chunk_spheres;
+	int sphere_count, wall_count;
+	const SandSphere *walls;    // wall_count placed ones; copied
+	const int32_t *sphere_base; // per grain: lasting id of its first sphere; copied
+	double batch_seconds;       // s of work handed over at once; 0 = 0.03: a cancel waits for one batch
+	SandGpuDesc gpu;
+} SandGlSimDesc;
+
+/// The state between two calls, in the host's memory, which the caller owns.
+typedef struct SandGlState
+{
+	bool is_changed; // by the host since the last advance; in and out
+	SandGrain *grains;
+	SandTraits *traits; // in the order of the grains
+	double time;        // s
+	double last_step;   // s
+	int64_t step_count, list_count, contact_count;
+	SandSpring *springs; // in order of low; replaced by advance, from sand_alloc
+	int64_t spring_count;
+	int32_t *waiting; // ids of unborn grains in order of birth
+	int waiting_count;
+	double next_birth;                        // s
+	double *body_impulses;                    // six per body, of this advance
+	double *collider_impulses;                // six per collider
+	int32_t bad_grain;                        // id of the one that failed
+	double pass_seconds[SAND_GPU_PASS_LIMIT]; // of the passes so far, when the device measures them
+} SandGlState;
+
+/// Finds a device and makes the programs. SAND_ERROR_GPU: no device, too few bindings or too small blocks, with
+/// numbers.
+SandStatus sand_glsim_create(const SandGlSimDesc *desc, SandGlSim **gl_out, SandError *err);
+void sand_glsim_destroy(SandGlSim *gl); // NULL is fine
+
+const SandGpuDevice *sand_glsim_device(const SandGlSim *gl);
+
+/// Advances by seconds > 0. SAND_CANCELLED leaves the state at the last whole step, SAND_ERROR_UNSTABLE where it
+/// failed, with bad_grain for the caller's sentence. Any error of the device leaves the state as it was:
+/// SAND_ERROR_GPU_LOST and SAND_ERROR_GPU ask for a new engine, SAND_ERROR_GPU_MEMORY for a smaller scene or another
+/// one.
+SandStatus sand_glsim_advance(SandGlSim *gl, SandGlState *state, double seconds, SandCancel *cancel, SandError *err);
+
+/// Names of the passes in running order, for pass_seconds; NULL beyond the last.
+const char *sand_glsim_pass_name(int pass);
+
+#endif
