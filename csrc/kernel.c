@@ -1,9 +1,9 @@
 // kernel: the inner loops of the CPU engine. Built once per instruction set; SAND_KERNEL is the name of this build.
 // Comes in: a chunk of grains and its pairs. Goes out: moved grains, placed spheres, forces.
 //
-// Contacts are computed eight at a time. A first pass over the pairs tests distances and collects the pairs that touch;
-// a second works through those. Both read whole 16-byte rows of the two spheres, subtract them as rows, and only then
-// turn eight rows into columns: half the shuffles of turning each sphere's record.
+// Contacts are computed eight at a time. A first pass over a batch of pairs tests distances and collects the pairs that
+// touch; three more read those, compute their forces and add them up. Who reads spheres takes whole 16-byte rows of two
+// pairs, subtracts them as rows, and only then turns them into columns: half the shuffles of turning each record.
 #include "kernel.h"
 
 #include <math.h>
@@ -144,13 +144,15 @@ INLINE f4 narrow(d4 v)
 #endif
 }
 
-// Of whole numbers within the range of int32_t.
-INLINE i4 narrow_i4(d4 v)
+// To the nearest integer, ties to even; of numbers within the range of int32_t.
+INLINE i4 round_i4(d4 v)
 {
 #if defined(__AVX__)
-	return (i4)_mm256_cvttpd_epi32((__m256d)v);
+	return (i4)_mm256_cvtpd_epi32((__m256d)v);
 #else
-	return __builtin_convertvector(v, i4);
+	// Adding 1.5 * 2^52 rounds like that.
+	d4 magic = splat_d4(6755399441055744.0);
+	return __builtin_convertvector((v + magic) - magic, i4);
 #endif
 }
 
@@ -255,27 +257,38 @@ INLINE void transpose(f8 v[4])
 	v[3] = __builtin_shufflevector(b, d, 2, 3, 10, 11, 6, 7, 14, 15);
 }
 
-// x, y, z differences as integers and the sum of the radii as float, in one row of four words.
-INLINE f4 difference_row(const SandSphere *a, const SandSphere *b)
+// Eight pairs of spheres.
+typedef struct Eight
 {
-	i4 ra = load_i4(a->x), rb = load_i4(b->x);
-	f4 difference = (f4)(ra - rb), sum = (f4)ra + (f4)rb;
-	return __builtin_shufflevector(difference, sum, 0, 1, 2, 7);
+	const SandSphere *a[8], *b[8];
+} Eight;
+
+// Two rows of four words, one after the other: as wide as the arithmetic, so that what is done with rows costs half.
+INLINE f8 two_rows(const void *low, const void *high)
+{
+#if defined(__AVX__)
+	return (f8)_mm256_loadu2_m128(high, low);
+#else
+	f4 rows[2];
+	memcpy(&rows[0], low, sizeof(rows[0]));
+	memcpy(&rows[1], high, sizeof(rows[1]));
+	return join(rows[0], rows[1]);
+#endif
 }
 
-INLINE void difference_rows(const SandSphere *spheres, const SandPair pairs[8], f4 rows[8])
+// Lanes 0 to 2 of the one, lane 3 of the other, of both rows.
+INLINE f8 three_and_one(f8 three, f8 one)
 {
-	for (int k = 0; k < 8; ++k)
-	{
-		rows[k] = difference_row(&spheres[pairs[k].a], &spheres[pairs[k].b]);
-	}
+	return __builtin_shufflevector(three, one, 0, 1, 2, 11, 4, 5, 6, 15);
 }
 
-INLINE void difference_columns(const f4 rows[8], f8 d[4])
+// x, y, z differences, and the sum of the radii; all in units.
+INLINE void difference_columns(const Eight *pairs, f8 d[4])
 {
 	for (int k = 0; k < 4; ++k)
 	{
-		d[k] = join(rows[k], rows[k + 4]);
+		f8 a = two_rows(pairs->a[k]->x, pairs->a[k + 4]->x), b = two_rows(pairs->b[k]->x, pairs->b[k + 4]->x);
+		d[k] = three_and_one((f8)((i8)a - (i8)b), a + b);
 	}
 	transpose(d);
 	for (int k = 0; k < 3; ++k)
@@ -304,22 +317,20 @@ static int find_near(const SandNear *near, const int32_t x[3], int32_t after, fl
 	return count;
 }
 
-// Velocity at the sphere centres (lane 3: radius a minus radius b), and radius-weighted spin (lane 3: 1/m_a + 1/m_b).
-INLINE void motion_columns(const SandSphere *spheres, const SandPair pairs[8], f8 velocity[4], f8 spin[4])
+// Velocity at the sphere centres and radius a minus radius b; radius-weighted spin and 1/m_a + 1/m_b.
+INLINE void motion_columns(const Eight *pairs, f8 velocity[4], f8 spin[4])
 {
-	f4 rows_v[8], rows_w[8];
-	for (int k = 0; k < 8; ++k)
-	{
-		const SandSphere *a = &spheres[pairs[k].a], *b = &spheres[pairs[k].b];
-		f4 wa = load_f4(a->spin), wb = load_f4(b->spin);
-		f4 weighted = wa * a->radius + wb * b->radius, sum = wa + wb;
-		rows_v[k] = load_f4(a->velocity) - load_f4(b->velocity);
-		rows_w[k] = __builtin_shufflevector(weighted, sum, 0, 1, 2, 7);
-	}
 	for (int k = 0; k < 4; ++k)
 	{
-		velocity[k] = join(rows_v[k], rows_v[k + 4]);
-		spin[k] = join(rows_w[k], rows_w[k + 4]);
+		f8 va = two_rows(pairs->a[k]->velocity, pairs->a[k + 4]->velocity),
+		   vb = two_rows(pairs->b[k]->velocity, pairs->b[k + 4]->velocity);
+		f8 wa = two_rows(pairs->a[k]->spin, pairs->a[k + 4]->spin),
+		   wb = two_rows(pairs->b[k]->spin, pairs->b[k + 4]->spin);
+		// Beside a velocity stands the radius.
+		f8 ra = __builtin_shufflevector(va, va, 3, 3, 3, 3, 7, 7, 7, 7);
+		f8 rb = __builtin_shufflevector(vb, vb, 3, 3, 3, 3, 7, 7, 7, 7);
+		velocity[k] = va - vb;
+		spin[k] = three_and_one(wa * ra + wb * rb, wa + wb);
 	}
 	transpose(velocity);
 	transpose(spin);
@@ -461,17 +472,13 @@ INLINE f8 sum_row(const f8 force[4], const f8 torque[4], int k)
 	             : __builtin_shufflevector(f, t, 4, 5, 6, 7, 12, 13, 14, 15);
 }
 
-// Difference of the spins of eight pairs, rad/s; only rolling resistance needs it.
-INLINE void spin_difference(const SandWork *work, const SandPair pairs[8], f8 spin[4])
+// Difference of the spins, rad/s; only rolling resistance needs it.
+INLINE void roll_columns(const SandWork *work, const Eight *pairs, f8 spin[4])
 {
-	f4 rows[8];
-	for (int k = 0; k < 8; ++k)
-	{
-		rows[k] = load_f4(work->spheres[pairs[k].a].spin) - load_f4(work->spheres[pairs[k].b].spin);
-	}
 	for (int k = 0; k < 4; ++k)
 	{
-		spin[k] = join(rows[k], rows[k + 4]);
+		spin[k] =
+		    two_rows(pairs->a[k]->spin, pairs->a[k + 4]->spin) - two_rows(pairs->b[k]->spin, pairs->b[k + 4]->spin);
 	}
 	transpose(spin);
 	float per_unit = (float)(1 / work->unit);
@@ -488,13 +495,12 @@ INLINE f4 row_of(const f8 v[4], int k)
 }
 
 // Geometry and motion of eight pairs; levers in fixed-point units.
-INLINE void eight_pairs(const SandWork *work, const SandLaw *law, const SandPair pairs[8], const f4 rows[8], Contact *c,
-                        f8 levers[2])
+INLINE void eight_pairs(const SandWork *work, const SandLaw *law, const Eight *pairs, Contact *c, f8 levers[2])
 {
 	f8 d[4], velocity[4], spin[4];
 	float unit = (float)work->unit;
-	difference_columns(rows, d);
-	motion_columns(work->spheres, pairs, velocity, spin);
+	difference_columns(pairs, d);
+	motion_columns(pairs, velocity, spin);
 	f8 square = d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
 	f8 distance = root(largest(square, splat(1e-30f)));
 	f8 inverse = 1.0f / distance;
@@ -525,88 +531,152 @@ enum
 	BATCH = 128 // pairs per batch: hits stay in the first-level cache
 };
 
-// Pairs found to touch: their numbers, and the difference rows that were needed to find it.
-typedef struct Hits
+INLINE Eight eight_of(const SandSphere *spheres, const SandPair *pairs, const int32_t numbers[8])
 {
-	int32_t numbers[BATCH + 16];
-	SandPair pairs[BATCH + 16];
-	f4 rows[BATCH + 16];
-} Hits;
+	Eight eight;
+	for (int k = 0; k < 8; ++k)
+	{
+		SandPair pair = pairs[numbers[k]];
+		eight.a[k] = &spheres[pair.a];
+		eight.b[k] = &spheres[pair.b];
+	}
+	return eight;
+}
 
-// Eight touching pairs from `first` on; the first `count` are real, the others are not summed.
-INLINE void eight_contacts(const SandWork *work, const SandLaw *law, const SandChunk *chunk, bool is_outer,
-                           const Hits *found, int first, int count)
+// Eight touching pairs on their way through the passes.
+typedef struct Contacts
 {
-	const SandPair *pairs = found->pairs + first;
-	const int32_t *hits = found->numbers + first;
-	f8 levers[2], moment[3], torque_a[4] = {{0}}, torque_b[4] = {{0}};
-	Contact c = {.mass = {0}};
-	eight_pairs(work, law, pairs, found->rows + first, &c, levers);
+	Contact c;
+	f8 levers[2];                // units
+	f8 roll[4];                  // rad/s, difference of the spins, where rolling is resisted
+	f8 torque_a[3], torque_b[3]; // N units
+} Contacts;
+
+// The first pass: what the spheres of the eight say, and their springs.
+INLINE void read_contacts(const SandWork *work, const SandLaw *law, const SandChunk *chunk, const int32_t *hits,
+                          Contacts *to)
+{
+	Eight pairs = eight_of(work->spheres, chunk->pairs, hits);
+	eight_pairs(work, law, &pairs, &to->c, to->levers);
 	if (law->shear == SAND_SHEAR_HISTORY)
 	{
+		const SandHistory *history = chunk->history;
 		for (int k = 0; k < 4; ++k)
 		{
-			c.stretch[k] = join(load_f4(chunk->history[hits[k]].stretch), load_f4(chunk->history[hits[k + 4]].stretch));
+			to->c.stretch[k] = two_rows(history[hits[k]].stretch, history[hits[k + 4]].stretch);
 		}
-		transpose(c.stretch);
-	}
-	contact_force(law, (float)work->last_step, &c);
-	moment_of(c.n, c.force, moment);
-	for (int k = 0; k < 3; ++k)
-	{
-		torque_a[k] = -(levers[0] * moment[k]);
-		torque_b[k] = levers[1] * moment[k];
+		transpose(to->c.stretch);
 	}
 	if (law->rolling > 0)
 	{
-		f8 relative[4], couple[3];
-		spin_difference(work, pairs, relative);
-		rolling_couple(law, &c, relative, couple);
-		for (int k = 0; k < 3; ++k)
+		roll_columns(work, &pairs, to->roll);
+	}
+}
+
+// The second: the forces.
+INLINE void compute_contacts(const SandWork *work, const SandLaw *law, Contacts *eight)
+{
+	f8 moment[3], couple[3];
+	Contact c = eight->c;
+	contact_force(law, (float)work->last_step, &c);
+	moment_of(c.n, c.force, moment);
+	if (law->rolling > 0)
+	{
+		rolling_couple(law, &c, eight->roll, couple);
+	}
+	for (int k = 0; k < 3; ++k)
+	{
+		eight->c.force[k] = c.force[k];
+		eight->torque_a[k] = -(eight->levers[0] * moment[k]);
+		eight->torque_b[k] = eight->levers[1] * moment[k];
+		if (law->rolling > 0)
 		{
 			f8 turn = couple[k] * (float)(1 / work->unit);
-			torque_a[k] += turn;
-			torque_b[k] += turn;
+			eight->torque_a[k] += turn;
+			eight->torque_b[k] += turn;
 		}
-	}
-	c.force[3] = splat(0);
-	transpose(c.force);
-	transpose(torque_a);
-	transpose(torque_b);
-	if (law->shear == SAND_SHEAR_HISTORY)
-	{
-		transpose(c.stretch);
-	}
-#pragma GCC unroll 8
-	for (int k = 0; k < count; ++k)
-	{
-		// Added to a, taken from b.
-		SandSum *a = &chunk->sums[pairs[k].a - chunk->first_sphere];
-		SandSum *b = is_outer ? &chunk->ghost_sums[chunk->outer_slots[hits[k] - chunk->inner_count]]
-		                      : &chunk->sums[pairs[k].b - chunk->first_sphere];
-		store_f8(a->force, load_f8(a->force) + sum_row(c.force, torque_a, k));
-		store_f8(b->force, load_f8(b->force) - sum_row(c.force, torque_b, k));
 		if (law->shear == SAND_SHEAR_HISTORY)
 		{
-			store_f4(chunk->history[hits[k]].stretch, row_of(c.stretch, k));
+			eight->c.stretch[k] = c.stretch[k];
 		}
 	}
 }
 
-// The pairs of [first, last) that touch, or are within reach of a bridge; their number. A pair out of touch loses its
-// tangential spring.
+// The third: adds forces to a, takes them from b, of the first `count` of the eight, in their order.
+INLINE void add_contacts(const SandLaw *law, const SandChunk *chunk, bool is_outer, const int32_t *hits, int count,
+                         const Contacts *eight)
+{
+	f8 force[4], torque_a[4], torque_b[4];
+	for (int k = 0; k < 3; ++k)
+	{
+		force[k] = eight->c.force[k];
+		torque_a[k] = eight->torque_a[k];
+		torque_b[k] = eight->torque_b[k];
+	}
+	force[3] = torque_a[3] = torque_b[3] = splat(0);
+	transpose(force);
+	transpose(torque_a);
+	transpose(torque_b);
+	// Copies: for all that the compiler knows, a sum may lie upon the chunk.
+	SandSum *sums = chunk->sums, *sums_b = is_outer ? chunk->ghost_sums : sums;
+	const SandPair *pairs = chunk->pairs;
+	const int32_t *slots = chunk->outer_slots;
+	int32_t first_sphere = chunk->first_sphere, inner_count = chunk->inner_count;
+#pragma GCC unroll 8
+	for (int k = 0; k < count; ++k)
+	{
+		SandPair pair = pairs[hits[k]];
+		SandSum *a = &sums[pair.a - first_sphere];
+		SandSum *b = &sums_b[is_outer ? slots[hits[k] - inner_count] : pair.b - first_sphere];
+		store_f8(a->force, load_f8(a->force) + sum_row(force, torque_a, k));
+		store_f8(b->force, load_f8(b->force) - sum_row(force, torque_b, k));
+	}
+	if (law->shear == SAND_SHEAR_HISTORY)
+	{
+		f8 stretch[4];
+		SandHistory *history = chunk->history;
+		memcpy(stretch, eight->c.stretch, sizeof(stretch));
+		transpose(stretch);
+#pragma GCC unroll 8
+		for (int k = 0; k < count; ++k)
+		{
+			store_f4(history[hits[k]].stretch, row_of(stretch, k));
+		}
+	}
+}
+
+// Which of four pairs are those of the set bits, in order.
+static const int32_t four_bits[16][4] = {
+    {0}, {0},    {1},    {0, 1},    {2},    {0, 2},    {1, 2},    {0, 1, 2},
+    {3}, {0, 3}, {1, 3}, {0, 1, 3}, {2, 3}, {0, 2, 3}, {1, 2, 3}, {0, 1, 2, 3},
+};
+
+// Appends the numbers first + k of the set bits k of eight. Without a branch: which of eight pairs touch is what a
+// processor predicts worst. Writes up to eight, whatever the count.
+INLINE int append_bits(int32_t *numbers, int count, int first, int bits)
+{
+	int low = bits & 15, high = bits >> 4;
+	store_i4(numbers + count, load_i4(four_bits[low]) + first);
+	count += __builtin_popcount((unsigned)low);
+	store_i4(numbers + count, load_i4(four_bits[high]) + (first + 4));
+	return count + __builtin_popcount((unsigned)high);
+}
+
+// Numbers of the pairs of [first, last) that touch, or are within reach of a bridge, after the hit_count that there
+// are; how many there are then. A pair out of touch loses its tangential spring.
 INLINE int find_touching(const SandWork *work, const SandLaw *law, const SandChunk *chunk, int first, int last,
-                         Hits *hits, int hit_count)
+                         int32_t *hits, int hit_count)
 {
 	// The effective radius is at most a quarter of the sum of both.
 	float reach = 1.0f + (law->cohesion > 0 ? 0.25f * law->cohesion_range : 0.0f);
+	const SandSphere *spheres = work->spheres;
+	const int32_t eight[8] = {0, 1, 2, 3, 4, 5, 6, 7};
 	for (int i = first; i < last; i += 8)
 	{
 		f8 d[4];
-		f4 rows[8];
 		// Reading past the section's end stays inside the padded list; the tail mask drops what was read.
-		difference_rows(work->spheres, chunk->pairs + i, rows);
-		difference_columns(rows, d);
+		Eight pairs = eight_of(spheres, chunk->pairs + i, eight);
+		difference_columns(&pairs, d);
 		f8 limit = law->cohesion > 0 ? d[3] * reach : d[3];
 		i8 touching = d[0] * d[0] + d[1] * d[1] + d[2] * d[2] < limit * limit;
 		int real = last - i < 8 ? (1 << (last - i)) - 1 : 255, bits = mask_bits(touching) & real;
@@ -617,53 +687,65 @@ INLINE int find_touching(const SandWork *work, const SandLaw *law, const SandChu
 				store_f4(chunk->history[i + __builtin_ctz((unsigned)rest)].stretch, (f4){0});
 			}
 		}
-		// Without a branch: which of eight pairs touch is what a processor predicts worst.
-#pragma GCC unroll 8
-		for (int k = 0; k < 8; ++k)
-		{
-			hits->pairs[hit_count] = chunk->pairs[i + k];
-			hits->rows[hit_count] = rows[k];
-			hits->numbers[hit_count] = i + k;
-			hit_count += bits >> k & 1;
-		}
+		hit_count = append_bits(hits, hit_count, i, bits);
 	}
 	return hit_count;
 }
 
+// The contacts of a batch go through three passes, each over all of them. Eight contacts wait for their own roots and
+// quotients, but not for those of the eight before: a processor computes both at once if little else lies between.
 INLINE int64_t section_forces(const SandWork *work, const SandLaw *law, SandChunk *chunk, const SandSection *section)
 {
 	int first = section->first, last = section->first + section->count;
-	bool is_outer = section->is_outer != 0;
 	int64_t contact_count = 0;
-	Hits hits;
+	int32_t hits[BATCH + 16]; // numbers of pairs found to touch
+	Contacts eights[BATCH / 8 + 1];
 	int kept = 0;
 	for (int i = first; i < last; i += BATCH)
 	{
 		int end = last < i + BATCH ? last : i + BATCH;
-		int count = find_touching(work, law, chunk, i, end, &hits, kept), done = 0;
+		int count = find_touching(work, law, chunk, i, end, hits, kept);
 		contact_count += count - kept;
-		for (; done + 8 <= count; done += 8)
+		if (end == last && count > 0)
 		{
-			eight_contacts(work, law, chunk, is_outer, &hits, done, 8);
+			// The rest of the last eight repeat the last pair, and are not added.
+			for (int k = 0; k < 8; ++k)
+			{
+				hits[count + k] = hits[count - 1];
+			}
+		}
+		int eight_count = end == last ? (count + 7) / 8 : count / 8, done = 8 * (count / 8);
+		for (int k = 0; k < eight_count; ++k)
+		{
+			read_contacts(work, law, chunk, hits + 8 * k, &eights[k]);
+		}
+		for (int k = 0; k < eight_count; ++k)
+		{
+			compute_contacts(work, law, &eights[k]);
+		}
+		if (section->is_outer)
+		{
+			for (int k = 0; k < count / 8; ++k)
+			{
+				add_contacts(law, chunk, true, hits + 8 * k, 8, &eights[k]);
+			}
+		}
+		else
+		{
+			for (int k = 0; k < count / 8; ++k)
+			{
+				add_contacts(law, chunk, false, hits + 8 * k, 8, &eights[k]);
+			}
 		}
 		kept = count - done;
+		if (end == last && kept > 0)
+		{
+			add_contacts(law, chunk, section->is_outer != 0, hits + done, kept, &eights[count / 8]);
+		}
 		for (int k = 0; k < kept && done > 0; ++k)
 		{
-			hits.pairs[k] = hits.pairs[done + k];
-			hits.rows[k] = hits.rows[done + k];
-			hits.numbers[k] = hits.numbers[done + k];
+			hits[k] = hits[done + k];
 		}
-	}
-	if (kept > 0)
-	{
-		// The rest of the eight repeat the last.
-		for (int k = kept; k < 8; ++k)
-		{
-			hits.pairs[k] = hits.pairs[kept - 1];
-			hits.rows[k] = hits.rows[kept - 1];
-			hits.numbers[k] = hits.numbers[kept - 1];
-		}
-		eight_contacts(work, law, chunk, is_outer, &hits, 0, kept);
 	}
 	return contact_count;
 }
@@ -999,7 +1081,7 @@ static int64_t contacts(const SandWork *work, const SandChunk *chunk, SandContac
 		const SandLaw *law = &work->laws[section->law];
 		for (int k = section->first; k < section->first + section->count; ++k)
 		{
-			SandPair pair = chunk->pairs[k], pairs[8];
+			SandPair pair = chunk->pairs[k];
 			if (!is_touching(work, law, pair))
 			{
 				continue;
@@ -1008,13 +1090,9 @@ static int64_t contacts(const SandWork *work, const SandChunk *chunk, SandContac
 			{
 				Contact c = {.mass = {0}};
 				f8 levers[2];
-				for (int lane = 0; lane < 8; ++lane)
-				{
-					pairs[lane] = pair;
-				}
-				f4 rows[8];
-				difference_rows(work->spheres, pairs, rows);
-				eight_pairs(work, law, pairs, rows, &c, levers);
+				const int32_t same[8] = {0};
+				Eight pairs = eight_of(work->spheres, &pair, same);
+				eight_pairs(work, law, &pairs, &c, levers);
 				for (int axis = 0; axis < 3 && law->shear == SAND_SHEAR_HISTORY; ++axis)
 				{
 					c.stretch[axis] = splat(chunk->history[k].stretch[axis]);
@@ -1113,11 +1191,11 @@ INLINE void take_inflows(SandChunk *chunks, int index)
 		const SandChunk *source = &chunks[inflow->source];
 		const SandSum *from = source->ghost_sums + inflow->first;
 		const int32_t *spheres = source->ghosts + inflow->first;
-		for (int k = 0; k < inflow->count; ++k)
+		SandSum *sums = chunk->sums;
+		for (int k = 0, count = inflow->count, first_sphere = chunk->first_sphere; k < count; ++k)
 		{
-			SandSum *to = &chunk->sums[spheres[k] - chunk->first_sphere];
-			store_f4(to->force, load_f4(to->force) + load_f4(from[k].force));
-			store_f4(to->torque, load_f4(to->torque) + load_f4(from[k].torque));
+			SandSum *to = &sums[spheres[k] - first_sphere];
+			store_f8(to->force, load_f8(to->force) + load_f8(from[k].force));
 		}
 	}
 }
@@ -1128,9 +1206,7 @@ INLINE i4 to_fixed(d4 steps)
 	// bound.
 	d4 high = splat_d4(1073741823.0), low = -high;
 	steps = largest_d4(smallest_d4(steps, high), low);
-	// Adding 1.5 * 2^52 rounds to the nearest integer, ties to even, on every machine.
-	d4 magic = splat_d4(6755399441055744.0);
-	return narrow_i4((steps + magic) - magic);
+	return round_i4(steps);
 }
 
 // Sphere sums to the force (N) and torque (N m) of their grain. Levers come from the fixed-point positions the contacts
@@ -1658,7 +1734,7 @@ INLINE bool move_grain(const SandWork *work, const Motion *m, SandGrain *grain, 
 	return is_far(work, grain);
 }
 
-// Whether a move of these four can be done in columns: awake, and one sphere each. next_sphere = the first of the grain
+// Whether these four can be moved together: awake, and one sphere each. next_sphere = the first of the grain
 // after them.
 INLINE bool are_lone_spheres(const SandGrain *grains, int32_t next_sphere)
 {
@@ -1687,103 +1763,109 @@ static void report_bad(SandChunk *chunk, int32_t id, double speed_square)
 	}
 }
 
-// Turns four lone spheres by what is due; false, with nothing done, when one spins too fast for it.
-static bool turn_lone(const SandWork *work, SandGrain *grains, const d4 spin[3])
+// Three lanes, and the fourth as it stands in memory.
+INLINE void store_three(double *row, d4 v)
 {
-	d4 q[4];
+	store_d4(row, __builtin_shufflevector(v, load_d4(row), 0, 1, 2, 7));
+}
+
+INLINE void store_three_f4(float *row, f4 v)
+{
+	store_f4(row, __builtin_shufflevector(v, load_f4(row), 0, 1, 2, 7));
+}
+
+INLINE void store_three_i4(int32_t *row, i4 v)
+{
+	store_i4(row, __builtin_shufflevector(v, load_i4(row), 0, 1, 2, 7));
+}
+
+// Turns four lone spheres by what is due.
+static void turn_lone(const SandWork *work, SandGrain *grains)
+{
+	d4 q[4], spin[4];
 	for (int k = 0; k < 4; ++k)
 	{
 		q[k] = load_d4(grains[k].orientation);
+		spin[k] = load_d3(grains[k].momentum) * grains[k].inverse_inertia;
 	}
-	transpose_d4(q);
-	d4 square = turn_columns(q, spin, splat_d4(work->turn));
-	if (mask_bits_l4(~(square < TURN_LIMIT)) != 0)
-	{
-		return false;
-	}
-	transpose_d4(q);
+	transpose_d4(spin);
+	turn_four(q, spin, splat_d4(work->turn));
 	for (int k = 0; k < 4; ++k)
 	{
 		store_d4(grains[k].orientation, q[k]);
 	}
-	return true;
 }
 
-// The move of four lone spheres in columns, the same bits as one after the other in less than half the time. False,
-// with nothing done, when one of them needs a closer look: it leaves the domain, is bad, spins fast, or falls asleep.
-INLINE bool move_four(const SandWork *work, const SandChunk *chunk, const Motion *m, SandGrain *grains, d4 *fastest,
+// Moved lone spheres of which one is too fast or outside: says so, and stops who is outside.
+static void check_lone(const SandWork *work, SandChunk *chunk, const Motion *m, SandGrain *grains,
+                       const double speed_square[4])
+{
+	for (int k = 0; k < 4; ++k)
+	{
+		d4 position = load_d3(grains[k].position);
+		// Written so that a NaN fails it.
+		if (!(speed_square[k] < work->speed_limit * work->speed_limit))
+		{
+			report_bad(chunk, traits_of(work, &grains[k])->id, speed_square[k]);
+		}
+		if (any_of_three((position <= m->domain_min) | (position >= m->domain_max)))
+		{
+			stop_grain(work, &grains[k], SAND_GRAIN_LOST);
+			place_grain(work, &grains[k], m->inverse_unit, m->origin);
+			chunk->needs_list = 1;
+		}
+	}
+}
+
+// The move of four lone spheres: row by row, for a row of three numbers is wide enough, and nothing has to be turned
+// into columns but what is summed over the axes. The same bits as one after the other.
+INLINE void move_four(const SandWork *work, SandChunk *chunk, const Motion *m, SandGrain *grains, d4 *fastest,
                       i4 *far_out)
 {
 	SandSphere *spheres = work->spheres + grains[0].first_sphere;
 	const SandSum *sums = chunk->sums + (grains[0].first_sphere - chunk->first_sphere);
-	f4 force[4], torque[4], listed[4];
-	d4 velocity[4], momentum[4], position[4], spin[3];
+	d4 v[4], unit = splat_d4(work->unit);
+	f4 far[4];
+	l4 outside = {0};
+#pragma GCC unroll 4
 	for (int k = 0; k < 4; ++k)
 	{
-		force[k] = load_f4(sums[k].force);
-		torque[k] = load_f4(sums[k].torque);
-		velocity[k] = load_d4(grains[k].velocity);
-		momentum[k] = load_d4(grains[k].momentum);
-		position[k] = load_d4(grains[k].position);
-		listed[k] = (f4)load_i4(spheres[k].x_listed);
+		SandGrain *grain = &grains[k];
+		SandSphere *sphere = &spheres[k];
+		d4 f = widen(load_f4(sums[k].force)) * grain->inverse_mass + m->gravity;
+		d4 t = widen(load_f4(sums[k].torque)) * unit;
+		v[k] = (load_d3(grain->velocity) + splat_d4(m->owed) * f) + splat_d4(m->half) * f;
+		d4 momentum = (load_d3(grain->momentum) + splat_d4(m->owed) * t) + splat_d4(m->half) * t;
+		d4 position = load_d3(grain->position) + v[k] * m->dt;
+		outside |= (position <= m->domain_min) | (position >= m->domain_max);
+		i4 x = to_fixed((position - m->origin) * m->inverse_unit);
+		far[k] = __builtin_convertvector(x - load_i4(sphere->x_listed), f4);
+		store_three(grain->momentum, momentum);
+		store_three_f4(sphere->spin, narrow(momentum * grain->inverse_inertia * unit));
+		store_three(grain->velocity, v[k]);
+		store_three_f4(sphere->velocity, narrow(v[k]));
+		store_three(grain->position, position);
+		store_three_i4(sphere->x, x);
 	}
-	transpose_f4(force);
-	transpose_f4(torque);
-	transpose_d4(velocity);
-	transpose_d4(momentum);
-	transpose_d4(position);
-	transpose_f4(listed);
-	// The fourth columns are what stands beside them in SandGrain, and go back unchanged.
-	d4 inverse_mass = position[3], inverse_inertia = velocity[3];
-	d4 unit = splat_d4(work->unit), speed_square = {0};
-	l4 is_odd = {0};
-	f4 far_square = {0}, rows_x[4], rows_v[4], rows_s[4];
-	for (int k = 0; k < 3; ++k)
-	{
-		d4 f = widen(force[k]) * inverse_mass + splat_d4(m->gravity[k]), t = widen(torque[k]) * unit;
-		velocity[k] = (velocity[k] + splat_d4(m->owed) * f) + splat_d4(m->half) * f;
-		momentum[k] = (momentum[k] + splat_d4(m->owed) * t) + splat_d4(m->half) * t;
-		spin[k] = momentum[k] * inverse_inertia;
-		speed_square += velocity[k] * velocity[k];
-		position[k] += velocity[k] * m->dt;
-		is_odd |= (position[k] <= splat_d4(m->domain_min[k])) | (position[k] >= splat_d4(m->domain_max[k]));
-		i4 x = to_fixed((position[k] - splat_d4(m->origin[k])) * m->inverse_unit);
-		f4 d = __builtin_convertvector(x - (i4)listed[k], f4);
-		far_square += d * d;
-		rows_x[k] = (f4)x;
-		rows_v[k] = narrow(velocity[k]);
-		rows_s[k] = narrow(spin[k] * unit);
-	}
-	is_odd |= ~(speed_square < splat_d4(work->speed_limit * work->speed_limit));
-	if (mask_bits_l4(is_odd) != 0 || (work->turn > 0 && !turn_lone(work, grains, spin)))
-	{
-		return false;
-	}
+	transpose_d4(v);
+	transpose_f4(far);
+	d4 speed_square = v[0] * v[0] + v[1] * v[1] + v[2] * v[2];
 	*fastest = largest_d4(speed_square, *fastest);
-	rows_x[3] = rows_v[3] = (f4){spheres[0].radius, spheres[1].radius, spheres[2].radius, spheres[3].radius};
-	rows_s[3] = narrow(inverse_mass);
-	transpose_f4(rows_x);
-	transpose_f4(rows_v);
-	transpose_f4(rows_s);
-	transpose_d4(velocity);
-	transpose_d4(momentum);
-	transpose_d4(position);
 	i4 is_fast = ((i4){grains[0].flags, grains[1].flags, grains[2].flags, grains[3].flags} & SAND_GRAIN_FAST) != 0;
 	f4 slow = {m->far_slow, m->far_slow, m->far_slow, m->far_slow};
 	f4 fast = {m->far_fast, m->far_fast, m->far_fast, m->far_fast};
 	f4 limit = (f4)(((i4)fast & is_fast) | ((i4)slow & ~is_fast));
-	i4 is_far = far_square > limit;
-	*far_out |= is_far;
-	for (int k = 0; k < 4; ++k)
+	*far_out |= far[0] * far[0] + far[1] * far[1] + far[2] * far[2] > limit;
+	if (work->turn > 0)
 	{
-		store_d4(grains[k].velocity, velocity[k]);
-		store_d4(grains[k].momentum, momentum[k]);
-		store_d4(grains[k].position, position[k]);
-		store_i4(spheres[k].x, (i4)rows_x[k]);
-		store_f4(spheres[k].velocity, rows_v[k]);
-		store_f4(spheres[k].spin, rows_s[k]);
+		turn_lone(work, grains);
 	}
-	return true;
+	if (any_of_three(outside) || mask_bits_l4(~(speed_square < work->speed_limit * work->speed_limit)) != 0)
+	{
+		double squares[4];
+		store_d4(squares, speed_square);
+		check_lone(work, chunk, m, grains, squares);
+	}
 }
 
 static void move(const SandWork *work, SandChunk *chunks, int index)
@@ -1805,9 +1887,9 @@ static void move(const SandWork *work, SandChunk *chunks, int index)
 	{
 		SandGrain *grains = &work->grains[first];
 		int32_t next_sphere = first + 4 < end ? grains[4].first_sphere : chunk->first_sphere + chunk->sphere_count;
-		if (is_plain && first + 4 <= end && are_lone_spheres(grains, next_sphere) &&
-		    move_four(work, chunk, &m, grains, &fastest, &far))
+		if (is_plain && first + 4 <= end && are_lone_spheres(grains, next_sphere))
 		{
+			move_four(work, chunk, &m, grains, &fastest, &far);
 			continue;
 		}
 		bool is_moving[4];

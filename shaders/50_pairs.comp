@@ -1,4 +1,4 @@
-// 50_pairs: the contact force of every listed pair; the twin of eight_contacts in csrc/kernel.c.
+// 50_pairs: the contact force of every listed pair; the twin of read_contacts and compute_contacts in csrc/kernel.c.
 // In: spheres, pairs, laws, springs. Out: a force record per pair, its spring, the number of contacts.
 // Groups of 64, one pair each; no barrier inside but for the count. Sums read the records behind a barrier.
 layout(local_size_x = 64) in;

@@ -1,4 +1,4 @@
-// 52_sums: the pairs' forces on every sphere; the twin of the summing in eight_contacts of csrc/kernel.c.
+// 52_sums: the pairs' forces on every sphere; the twin of add_contacts in csrc/kernel.c.
 // In: pairs of the list and their force records. Out: a sum per sphere: of its own chunk, and, when no obstacle or mesh
 // comes in between, of the others too.
 // Groups of 64, one sphere each; no barrier inside. What adds to the sums comes behind a barrier.
