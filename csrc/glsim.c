@@ -154,11 +154,10 @@ typedef struct Job
 {
 	SandGlSim *gl;
 	SandGlState *state;
-	const SandGlSimDesc *desc;
 	double seconds;
 	SandCancel *cancel;
 	SandStatus outcome; // SAND_OK, SAND_CANCELLED or SAND_ERROR_UNSTABLE
-	bool is_sorting;
+	bool is_fetched;    // the host has the state at the end
 } Job;
 
 // ---------------------------------------------------------------------------------------------- buffers and passes
@@ -747,6 +746,7 @@ static SandStatus download_state(Job *job, SandError *err)
 		state->step_count += c->step_count;
 		state->contact_count = c->contact_count;
 		state->is_changed = false;
+		job->is_fetched = true;
 	}
 	sand_free(fresh);
 	sand_free(traits);
@@ -796,6 +796,10 @@ SandStatus sand_glsim_advance(SandGlSim *gl, SandGlState *state, double seconds,
 	if (status != SAND_OK)
 	{
 		gl->is_resident = false;
+	}
+	// A device that is lost behind the last read-back has done its work; the next call will meet the loss.
+	if (!job.is_fetched)
+	{
 		return status;
 	}
 	if (job.outcome == SAND_CANCELLED)

@@ -2,7 +2,7 @@
 // sand_list_save_history in csrc/list.c. Without WRITE they are counted for each sphere, with WRITE they get their place.
 // In: pairs, obstacle pairs and triangles with their springs; the springs saved before. Out: the springs to save.
 // Groups of 64, one pair or sphere each; places by atomic counting: a sphere's springs come in any order, and nothing
-// depends on it. A scan comes between the two.
+// depends on it. A scan and barriers come between the two.
 layout(local_size_x = 64) in;
 layout(location = 0) uniform uint part; // 0 = pairs, 1 = spheres with what is no pair, 2 = spheres at rest
 #define USE_GRAINS

@@ -1,6 +1,6 @@
 // 25_radix_count: how many records of each group have each digit. In: records, location 0 their number, 1 the digit's
 // lowest bit. Out: a count per digit and group, digits first, for the scan.
-// Groups of 64 with 16 records each invocation; counts of an invocation lie in shared memory, so no atomics.
+// Groups of 64 with 16 records each invocation; counts of an invocation lie in shared memory, so no atomics. A barrier before they are summed.
 layout(local_size_x = 64) in;
 layout(location = 0) uniform uint record_count;
 layout(location = 1) uniform uint low_bit;

@@ -1,6 +1,7 @@
 // 26_radix_move: records to where their digit puts them, equal ones in the order they had. In: records, their number,
 // the digit's lowest bit, scanned counts of 25_radix_count. Out: records behind this digit.
-// Groups of 64 with 16 records each invocation: ranks come from counts in shared memory, never from an order of atomics.
+// Groups of 64 with 16 records each invocation: ranks come from counts in shared memory, never from an order of
+// atomics. Barriers inside between counting, ranking and moving.
 layout(local_size_x = 64) in;
 layout(location = 0) uniform uint record_count;
 layout(location = 1) uniform uint low_bit;

@@ -1,6 +1,6 @@
 // 57_watch: sleeping grains that something awake and fast touches; the twin of watch_sleepers in csrc/kernel.c.
 // In: pairs of a sleeping and an awake sphere. Out: flags of the sleepers, and that a list is due.
-// Groups of 64, one pair each; flags by atomic or, which knows no order. Before the move.
+// Groups of 64, one pair each; flags by atomic or, which knows no order. No barrier inside; one before the move.
 layout(local_size_x = 64) in;
 #define USE_GRAINS
 #define USE_SPHERES
