@@ -1300,19 +1300,49 @@ static int read_kernel(PyObject *object, const char **name_out)
 	return name != NULL ? 0 : -1;
 }
 
+static const char *const engine_names[] = {
+    [SAND_ENGINE_CPU] = "cpu",
+    [SAND_ENGINE_GL] = "gl",
+    [SAND_ENGINE_AUTO] = "auto",
+};
+
+static int read_engine(PyObject *object, SandEngine *engine_out)
+{
+	for (int i = 0; object != NULL && PyUnicode_Check(object) && i < SAND_ENGINE_COUNT; ++i)
+	{
+		if (PyUnicode_CompareWithASCIIString(object, engine_names[i]) == 0)
+		{
+			*engine_out = (SandEngine)i;
+			return 0;
+		}
+	}
+	if (object != NULL)
+	{
+		PyErr_Format(PyExc_ValueError, "engine: found %R, expected 'cpu', 'gl' or 'auto'", object);
+	}
+	return object != NULL ? -1 : 0;
+}
+
 static PyObject *sim_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-	static char *names[] = {"scene", "threads", "step_seconds", "allow_overlap", "kernel", NULL};
+	static char *names[] = {
+	    "scene", "threads", "step_seconds", "allow_overlap", "kernel", "engine", "device", "stop_without_gpu", NULL};
 	SandPyState *state = state_of(type);
 	PyObject *scene;
 	PyObject *threads = NULL;
 	PyObject *step_seconds = NULL;
 	PyObject *allow_overlap = NULL;
 	PyObject *kernel = NULL;
+	PyObject *engine = NULL;
+	PyObject *device = NULL;
+	PyObject *stop_without_gpu = NULL;
 	SandSimDesc desc = {0};
-	int32_t thread_count = 0;
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|OOOO:Sim", names, (PyTypeObject *)state->scene_type, &scene,
-	                                 &threads, &step_seconds, &allow_overlap, &kernel) ||
+	int32_t thread_count = 0, device_number = 0;
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|OOOOOOO:Sim", names, (PyTypeObject *)state->scene_type, &scene,
+	                                 &threads, &step_seconds, &allow_overlap, &kernel, &engine, &device,
+	                                 &stop_without_gpu) ||
+	    read_engine(engine, &desc.engine) != 0 || sand_py_int32(device, "device", &device_number) != 0 ||
+	    sand_py_bool(stop_without_gpu, "stop_without_gpu", &desc.stops_without_gpu) != 0 ||
 	    sand_py_int32(threads, "threads", &thread_count) != 0 ||
 	    sand_py_double(step_seconds, "step_seconds", &desc.step_seconds) != 0 ||
 	    sand_py_bool(allow_overlap, "allow_overlap", &desc.is_overlap_allowed) != 0 ||
@@ -1321,6 +1351,7 @@ static PyObject *sim_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 		return NULL;
 	}
 	desc.thread_count = thread_count;
+	desc.gpu.device = device_number;
 	SimObject *self = (SimObject *)allocate(type);
 	if (self == NULL)
 	{
@@ -1437,6 +1468,22 @@ static PyObject *sim_info(PyObject *self, PyObject *ignored)
 	                     (long long)info.sphere_count, "kinetic_energy", info.kinetic_energy, "potential_energy",
 	                     info.potential_energy, "largest_speed", info.largest_speed, "drift_seconds",
 	                     info.drift_seconds, "force_seconds", info.force_seconds, "list_seconds", info.list_seconds);
+}
+
+static PyObject *sim_engine(PyObject *self, PyObject *ignored)
+{
+	(void)ignored;
+	const SimObject *object = idle_sim(self);
+	if (object == NULL)
+	{
+		return NULL;
+	}
+	SandSimEngine now = sand_sim_engine(object->sim);
+	const SandGpuDevice *device = now.device;
+	return Py_BuildValue("{s:s,s:z,s:z,s:O,s:s,s:i}", "engine", engine_names[now.engine], "device",
+	                     device != NULL ? device->name : NULL, "driver", device != NULL ? device->driver : NULL,
+	                     "is_software", device != NULL && device->is_software ? Py_True : Py_False, "note", now.note,
+	                     "lost_count", now.lost_count);
 }
 
 /// A new (grain_count, column_count) array, and the sim to fill it from. NULL with an exception.
@@ -1697,6 +1744,9 @@ static PyMethodDef sim_methods[] = {
      "The contacts as they act now, after an advance(): a new structured array of grain, other (grain; -1 a wall,\n"
      "-2 - i obstacle i; after the last obstacle the colliders go on), overlap and point in metres, normal towards\n"
      "grain, normal_force and shear_force in N."},
+    {"engine", sim_engine, METH_NOARGS,
+     "engine()\n--\n\nThe engine at work, its device and driver, whether it is a software one, a note when it is not\n"
+     "the one asked for, and how many devices failed so far."},
     {"save", sim_save, METH_NOARGS, "save()\n--\n\nThe whole state as bytes, for load()."},
     {"load", sim_load, METH_O,
      "load(bytes)\n--\n\n"
@@ -1708,10 +1758,15 @@ static PyMethodDef sim_methods[] = {
 };
 
 static PyType_Slot sim_slots[] = {
-    {Py_tp_doc, "Sim(scene, threads=0, step_seconds=0.0, allow_overlap=False, kernel=None)\n--\n\n"
-                "Grains in motion. threads 0 = one per core; step_seconds 0 = by the scene's contact time.\n"
-                "Grains that start deep inside each other are refused unless allow_overlap. kernel, for tests: the\n"
-                "inner loops to use, 'baseline' or 'avx2', with equal results; None = the fastest that runs here."},
+    {Py_tp_doc,
+     "Sim(scene, threads=0, step_seconds=0.0, allow_overlap=False, kernel=None, engine='cpu', device=0,\n"
+     "    stop_without_gpu=False)\n--\n\n"
+     "Grains in motion. threads 0 = one per core; step_seconds 0 = by the scene's contact time.\n"
+     "Grains that start deep inside each other are refused unless allow_overlap. kernel, for tests: the\n"
+     "inner loops to use, 'baseline' or 'avx2', with equal results; None = the fastest that runs here.\n"
+     "engine 'gl' computes on a GPU, the best or the one with that number of barchan.devices(); 'auto' does\n"
+     "so when it is not a software one. A device that fails twice in a row hands the state to the cpu\n"
+     "engine, or raises GpuError with stop_without_gpu."},
     {Py_tp_new, (void *)sim_new},
     {Py_tp_dealloc, (void *)sim_dealloc},
     {Py_tp_methods, sim_methods},
