@@ -1092,6 +1092,19 @@ const SandGpuDevice *sand_glsim_device(const SandGlSim *gl)
 	return sand_gpu_info(gl->gpu);
 }
 
+static SandStatus times_job(SandGpu *gpu, void *user, SandError *err)
+{
+	(void)err;
+	sand_gpu_timer_read(gpu, user);
+	return SAND_OK;
+}
+
+SandStatus sand_glsim_pass_times(SandGlSim *gl, SandGpuPassTime times_out[SAND_GPU_PASS_LIMIT], SandError *err)
+{
+	memset(times_out, 0, SAND_GPU_PASS_LIMIT * sizeof(times_out[0]));
+	return sand_gpu_run(gl->gpu, times_job, times_out, err);
+}
+
 const char *sand_glsim_pass_name(int pass)
 {
 	return pass >= 0 && pass < PASS_COUNT ? passes[pass].name : NULL;

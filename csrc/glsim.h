@@ -43,7 +43,6 @@ typedef struct SandGlState
 	double *body_impulses;                    // six per body, of this advance
 	double *collider_impulses;                // six per collider
 	int32_t bad_grain;                        // id of the one that failed
-	double pass_seconds[SAND_GPU_PASS_LIMIT]; // of the passes so far, when the device measures them
 } SandGlState;
 
 /// Finds a device and makes the programs. SAND_ERROR_GPU: no device, too few bindings or too small blocks, with
@@ -59,7 +58,9 @@ const SandGpuDevice *sand_glsim_device(const SandGlSim *gl);
 /// one.
 SandStatus sand_glsim_advance(SandGlSim *gl, SandGlState *state, double seconds, SandCancel *cancel, SandError *err);
 
-/// Names of the passes in running order, for pass_seconds; NULL beyond the last.
+/// How long the device was at each pass so far, when SandGpuDesc.has_timers; passes in the order of their names, NULL
+/// beyond the last.
+SandStatus sand_glsim_pass_times(SandGlSim *gl, SandGpuPassTime times_out[SAND_GPU_PASS_LIMIT], SandError *err);
 const char *sand_glsim_pass_name(int pass);
 
 #endif

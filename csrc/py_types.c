@@ -1325,8 +1325,8 @@ static int read_engine(PyObject *object, SandEngine *engine_out)
 
 static PyObject *sim_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-	static char *names[] = {
-	    "scene", "threads", "step_seconds", "allow_overlap", "kernel", "engine", "device", "stop_without_gpu", NULL};
+	static char *names[] = {"scene",  "threads", "step_seconds",     "allow_overlap", "kernel",
+	                        "engine", "device",  "stop_without_gpu", "measure",       NULL};
 	SandPyState *state = state_of(type);
 	PyObject *scene;
 	PyObject *threads = NULL;
@@ -1336,12 +1336,14 @@ static PyObject *sim_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 	PyObject *engine = NULL;
 	PyObject *device = NULL;
 	PyObject *stop_without_gpu = NULL;
+	PyObject *measure = NULL;
 	SandSimDesc desc = {0};
 	int32_t thread_count = 0, device_number = 0;
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|OOOOOOO:Sim", names, (PyTypeObject *)state->scene_type, &scene,
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|OOOOOOOO:Sim", names, (PyTypeObject *)state->scene_type, &scene,
 	                                 &threads, &step_seconds, &allow_overlap, &kernel, &engine, &device,
-	                                 &stop_without_gpu) ||
-	    read_engine(engine, &desc.engine) != 0 || sand_py_int32(device, "device", &device_number) != 0 ||
+	                                 &stop_without_gpu, &measure) ||
+	    sand_py_bool(measure, "measure", &desc.gpu.has_timers) != 0 || read_engine(engine, &desc.engine) != 0 ||
+	    sand_py_int32(device, "device", &device_number) != 0 ||
 	    sand_py_bool(stop_without_gpu, "stop_without_gpu", &desc.stops_without_gpu) != 0 ||
 	    sand_py_int32(threads, "threads", &thread_count) != 0 ||
 	    sand_py_double(step_seconds, "step_seconds", &desc.step_seconds) != 0 ||
@@ -1484,6 +1486,31 @@ static PyObject *sim_engine(PyObject *self, PyObject *ignored)
 	                     device != NULL ? device->name : NULL, "driver", device != NULL ? device->driver : NULL,
 	                     "is_software", device != NULL && device->is_software ? Py_True : Py_False, "note", now.note,
 	                     "lost_count", now.lost_count);
+}
+
+static PyObject *sim_passes(PyObject *self, PyObject *ignored)
+{
+	(void)ignored;
+	const SimObject *object = idle_sim(self);
+	PyObject *dict = object != NULL ? PyDict_New() : NULL;
+	if (dict == NULL)
+	{
+		return NULL;
+	}
+	SandSimPass passes[SAND_GPU_PASS_LIMIT];
+	int count = sand_sim_passes(object->sim, passes);
+	for (int i = 0; i < count; ++i)
+	{
+		PyObject *value = Py_BuildValue("(dL)", passes[i].seconds, (long long)passes[i].count);
+		if (value == NULL || PyDict_SetItemString(dict, passes[i].name, value) != 0)
+		{
+			Py_XDECREF(value);
+			Py_DECREF(dict);
+			return NULL;
+		}
+		Py_DECREF(value);
+	}
+	return dict;
 }
 
 /// A new (grain_count, column_count) array, and the sim to fill it from. NULL with an exception.
@@ -1747,6 +1774,8 @@ static PyMethodDef sim_methods[] = {
     {"engine", sim_engine, METH_NOARGS,
      "engine()\n--\n\nThe engine at work, its device and driver, whether it is a software one, a note when it is not\n"
      "the one asked for, and how many devices failed so far."},
+    {"passes", sim_passes, METH_NOARGS,
+     "passes()\n--\n\nSeconds and runs of each pass of the gl engine so far, of a Sim made with measure=True."},
     {"save", sim_save, METH_NOARGS, "save()\n--\n\nThe whole state as bytes, for load()."},
     {"load", sim_load, METH_O,
      "load(bytes)\n--\n\n"

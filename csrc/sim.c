@@ -1373,6 +1373,21 @@ SandSimEngine sand_sim_engine(const SandSim *sim)
 	                       .lost_count = sim->lost_count};
 }
 
+int sand_sim_passes(SandSim *sim, SandSimPass passes_out[SAND_GPU_PASS_LIMIT])
+{
+	SandGpuPassTime times[SAND_GPU_PASS_LIMIT];
+	int count = 0;
+	if (sim->gl == NULL || sand_glsim_pass_times(sim->gl, times, NULL) != SAND_OK)
+	{
+		return 0;
+	}
+	for (; count < SAND_GPU_PASS_LIMIT && sand_glsim_pass_name(count) != NULL; ++count)
+	{
+		passes_out[count] = (SandSimPass){sand_glsim_pass_name(count), times[count].seconds, times[count].count};
+	}
+	return count;
+}
+
 SandStatus sand_sim_create(const SandScene *scene, const SandSimDesc *desc, SandSim **sim_out, SandError *err)
 {
 	*sim_out = NULL;

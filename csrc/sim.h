@@ -78,6 +78,16 @@ typedef struct SandSimEngine
 } SandSimEngine;
 SandSimEngine sand_sim_engine(const SandSim *sim);
 
+/// The gl engine's passes, in running order: name, seconds on the device and how often, when desc.gpu.has_timers.
+/// Returns how many, 0 on the processor. Not while advancing.
+typedef struct SandSimPass
+{
+	const char *name;
+	double seconds;
+	int64_t count;
+} SandSimPass;
+int sand_sim_passes(SandSim *sim, SandSimPass passes_out[SAND_GPU_PASS_LIMIT]);
+
 /// Destination arrays, each NULL or of grain_count elements, owned by the caller. Not while advancing.
 typedef struct SandSimArrays
 {
