@@ -39,10 +39,10 @@ typedef struct SandGlState
 	int64_t spring_count;
 	int32_t *waiting; // ids of unborn grains in order of birth
 	int waiting_count;
-	double next_birth;                        // s
-	double *body_impulses;                    // six per body, of this advance
-	double *collider_impulses;                // six per collider
-	int32_t bad_grain;                        // id of the one that failed
+	double next_birth;         // s
+	double *body_impulses;     // six per body, of this advance
+	double *collider_impulses; // six per collider
+	int32_t bad_grain;         // id of the one that failed
 } SandGlState;
 
 /// Finds a device and makes the programs. SAND_ERROR_GPU: no device, too few bindings or too small blocks, with

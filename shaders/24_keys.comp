@@ -1,6 +1,6 @@
 // 24_keys: the order of the grains in memory: Morton order of their cells, ties by id; the twin of bounds_task and
-// morton_task in csrc/sim.c. part 0: the box of the present grains. part 1: a key per grain, at the place of its id, so
-// that a stable sort leaves ties in order of id.
+// morton_task in csrc/sim.c. In: grains. Out: part 0: the box of the present ones; part 1: a key per grain, at the place
+// of its id, so that a stable sort leaves ties in order of id.
 // Groups of 64, one grain each; the box by atomic minima and maxima of integers. A barrier between the parts.
 layout(local_size_x = 64) in;
 layout(location = 0) uniform uint part;

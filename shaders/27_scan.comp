@@ -1,5 +1,5 @@
 // 27_scan: running sums of whole numbers, without the number itself. In: values, location 0 how many, 1 where they begin,
-// 2 where the groups' sums go. Without ADD: every group of 1,024 is scanned in place, its sum written apart; with ADD: the
+// 2 where the groups' sums go. Out: without ADD, every group of 1,024 is scanned in place, its sum written apart; with ADD, the
 // scanned sums are added to their groups.
 // Groups of 256 with 4 values each invocation; barriers inside between the rounds.
 layout(local_size_x = 256) in;
