@@ -230,10 +230,12 @@ static SandStatus open_egl(const char *name, Egl *egl, SandError *err)
 	}
 	if (egl->get_display == NULL)
 	{
-		return sand_fail(err, SAND_ERROR_GPU,
-		                 "No GPU: %s cannot work without a window (EGL_EXT_platform_base is missing); update the "
-		                 "graphics driver, or use the CPU engine",
-		                 name);
+		return sand_fail(
+		    err, SAND_ERROR_GPU,
+		    "No GPU: %s finds no driver that works without a window (EGL_EXT_platform_base is "
+		    "missing); install or update a graphics driver (Debian: libegl-mesa0, libgl1-mesa-dri), or use the "
+		    "CPU engine",
+		    name);
 	}
 	bool lists_devices =
 	    has_word(extensions, "EGL_EXT_device_base") ||
