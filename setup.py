@@ -56,9 +56,11 @@ BPY_PINS = [
     "zstandard==0.25.0",
 ]
 
+USD_PIN = "usd-core==26.11"  # Blender bundles its own from 4.5 on
+
 # NumPy within the range that each bpy asks for, spread out: the one wheel must run on 1.24, 1.26 and 2.
 BLENDERS = {
-    "4.2.23": Blender("3.11", ["bpy==4.2.23", "numpy==1.24.3"] + BPY_PINS, 378, 1030),
+    "4.2.23": Blender("3.11", ["bpy==4.2.23", "numpy==1.24.3", USD_PIN] + BPY_PINS, 407, 1160),
     "4.5.15": Blender("3.11", ["bpy==4.5.15", "numpy==1.26.4"] + BPY_PINS, 401, 975),
     "5.0.1": Blender("3.11", ["bpy==5.0.1", "numpy==1.26.4"] + BPY_PINS, 405, 1010),
     "5.2.3": Blender(
@@ -79,6 +81,7 @@ CHECK_PINS = [
     "pygments==2.21.0",
     "pytest==9.2.0",
     "trimesh==5.2.0",
+    USD_PIN,
 ]
 
 # The wheel is built in a venv of its own: it needs the headers of NumPy 2, and Blender 5.0 needs NumPy 1.

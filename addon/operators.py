@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""operators: mark, bake, free, convert to a particle body, push out, keyframes.
+"""operators: mark, bake, free, export, convert to a particle body, push out, keyframes.
 
-Comes in: what the user pressed. Goes out: marked objects, a bake under way, removed frames, particle bodies, bodies moved
-out of colliders, keyframes, and one sentence for everything that went wrong. Bake is modal in a window (the work is on
-bake.py's thread, a timer looks at it) and synchronous in scripts and in `blender -b`. No undo step takes frames away.
+Comes in: what the user pressed. Goes out: marked objects, a bake under way, removed frames, exported frames, particle bodies,
+bodies moved out of colliders, keyframes, and one sentence for everything that went wrong. Bake and export are modal in a
+window (the work is on a thread of bake.py or sequence.py, a timer looks at it) and synchronous in scripts and in
+`blender -b`. No undo step takes frames away.
 """
 
 import atexit
@@ -11,20 +12,23 @@ import os
 
 import bpy
 from bpy.app.handlers import persistent
-from bpy.props import EnumProperty, FloatProperty, IntProperty
+from bpy.props import BoolProperty, EnumProperty, FloatProperty, IntProperty, StringProperty
 
-from . import bake, body, engine, export, follow, job, playback, properties, pushing
+from . import bake, body, engine, export, follow, job, playback, properties, pushing, sequence
 
 TIMER_SECONDS = 0.2
 
 
 def is_ready(cls):
-    """Poll shared by bake and free; says why a button is grey."""
+    """Poll shared by bake, free and export; says why a button is grey."""
     if engine.core is None:
         cls.poll_message_set(engine.problem)
         return False
     if bake.running is not None:
         cls.poll_message_set("A bake is running; press Esc in the 3D view to stop it")
+        return False
+    if sequence.running is not None:
+        cls.poll_message_set("An export is running; press Esc in the 3D view to stop it")
         return False
     return True
 
@@ -241,6 +245,131 @@ class BARCHAN_OT_free(bpy.types.Operator):
         redraw_panels(context)
         self.report({"INFO"}, f"Removed {file_count} frames ({bake.size(byte_count)})")
         return {"FINISHED"}
+
+
+class BARCHAN_OT_export(bpy.types.Operator):
+    """Write the baked frames for people who do not have Barchan. Esc stops and leaves nothing behind"""
+
+    bl_idname = "barchan.export"
+    bl_label = "Export Sand"
+    bl_options = {"REGISTER"}
+
+    to: EnumProperty(
+        name="Format",
+        description="What the frames are written as",
+        items=[item[:3] for item in sequence.FORMATS],
+        default="USD",
+    )
+    points: EnumProperty(
+        name="Points",
+        description="What a point stands for",
+        items=(
+            ("SPHERES", "Spheres", "A point for every sphere of every grain: looks as the points in Blender do"),
+            ("GRAINS", "Grains", "A point for every grain, with its rotation: put a grain of your own on it"),
+        ),
+        default="SPHERES",
+    )
+    overwrite: BoolProperty(
+        name="Replace",
+        description="Replace an older export of the same name, once the new one is whole",
+        default=False,
+        options={"SKIP_SAVE"},
+    )
+    directory: StringProperty(
+        name="Folder",
+        description="Folder that the export is put into",
+        subtype="DIR_PATH",
+        options={"HIDDEN", "SKIP_SAVE"} | properties.PATH_OPTIONS,
+    )
+    filter_folder: BoolProperty(default=True, options={"HIDDEN"})
+
+    @classmethod
+    def poll(cls, context):
+        if not is_ready(cls):
+            return False
+        if cached_frames(context.scene)[0] == 0:
+            cls.poll_message_set("There are no baked frames in the cache folder")
+            return False
+        return True
+
+    def _make_export(self, context):
+        scene = context.scene
+        if self.to == "USD" and hasattr(bpy.utils, "expose_bundled_modules"):
+            bpy.utils.expose_bundled_modules()  # Blender as a Python module hides its USD library until asked
+        name = os.path.splitext(os.path.basename(bpy.data.filepath))[0] or "untitled"
+        ending = next(item[3] for item in sequence.FORMATS if item[0] == self.to)
+        folder = bpy.path.abspath(self.directory or "//") or os.getcwd()
+        radius, shape = playback.baked_size(scene)
+        return sequence.Export(
+            properties.cache_folder(scene),
+            self.to,
+            os.path.join(folder, f"{name}_sand{ending}"),
+            radius=radius,
+            shape=shape.lower() if self.points == "SPHERES" else "sphere",
+            skip=scene.barchan.body_count,
+            overwrite=self.overwrite,
+        )
+
+    def _finish(self, run):
+        if run.state == "FAILED":
+            self.report({"ERROR"}, run.error)
+            return {"CANCELLED"}
+        if run.state == "STOPPED":
+            self.report({"INFO"}, "Stopped: nothing was written")
+            return {"CANCELLED"}
+        found = run.report
+        if found["missing"]:
+            self.report({"WARNING"}, f"{found['missing']} frames in between are not in the cache and were left out")
+        self.report({"INFO"}, f"Exported {found['frame_count']} frames ({bake.size(found['byte_count'])}): {found['out']}")
+        return {"FINISHED"}
+
+    def execute(self, context):
+        run = self._make_export(context)
+        manager = context.window_manager
+        if bpy.app.background or context.window is None:
+            manager.progress_begin(0, 100)
+            run.run(lambda run: manager.progress_update(int(100 * run.fraction)))
+            manager.progress_end()
+            return self._finish(run)
+        self._run = sequence.running = run
+        self._timer = manager.event_timer_add(TIMER_SECONDS, window=context.window)
+        manager.modal_handler_add(self)
+        run.start()
+        return {"RUNNING_MODAL"}
+
+    def invoke(self, context, _event):
+        if bpy.app.background or context.window is None:
+            return self.execute(context)
+        self.directory = self.directory or bpy.path.abspath("//")
+        context.window_manager.fileselect_add(self)
+        return {"RUNNING_MODAL"}
+
+    def modal(self, context, event):
+        if event.type == "ESC" and event.value == "PRESS":
+            self._run.cancel()
+            return {"RUNNING_MODAL"}
+        if event.type != "TIMER":
+            return {"PASS_THROUGH"}
+        context.workspace.status_text_set(f"{self._run.text()}   Esc: stop and write nothing")
+        redraw_panels(context)
+        if self._run.state == "RUNNING":
+            return {"PASS_THROUGH"}
+        self._run.join()
+        self._end(context)
+        return self._finish(self._run)
+
+    def cancel(self, context):
+        """The folder was not chosen, or Blender ends the operator itself."""
+        if sequence.running is not None:
+            sequence.stop_running()
+            self._end(context)
+
+    def _end(self, context):
+        sequence.running = None
+        context.window_manager.event_timer_remove(self._timer)
+        if context.workspace is not None:
+            context.workspace.status_text_set(None)
+        redraw_panels(context)
 
 
 def selected_meshes(context):
@@ -478,15 +607,22 @@ def redraw_panels(context):
                 area.tag_redraw()
 
 
+def stop_running():
+    """No thread of ours outlives the file or Blender."""
+    bake.stop_running()
+    sequence.stop_running()
+
+
 @persistent
 def on_load_pre(_path=None):
-    bake.stop_running()
+    stop_running()
 
 
 _classes = (
     BARCHAN_OT_set_type,
     BARCHAN_OT_bake,
     BARCHAN_OT_free,
+    BARCHAN_OT_export,
     BARCHAN_OT_convert_to_body,
     BARCHAN_OT_remove_body,
     BARCHAN_OT_bake_keyframes,
@@ -499,12 +635,12 @@ def register():
         bpy.utils.register_class(cls)
     if on_load_pre not in bpy.app.handlers.load_pre:
         bpy.app.handlers.load_pre.append(on_load_pre)
-    atexit.register(bake.stop_running)
+    atexit.register(stop_running)
 
 
 def unregister():
-    bake.stop_running()
-    atexit.unregister(bake.stop_running)
+    stop_running()
+    atexit.unregister(stop_running)
     if on_load_pre in bpy.app.handlers.load_pre:
         bpy.app.handlers.load_pre.remove(on_load_pre)
     for cls in reversed(_classes):

@@ -9,7 +9,7 @@ import textwrap
 
 import bpy
 
-from . import bake, body, engine, operators, playback, properties
+from . import bake, body, engine, operators, playback, properties, sequence
 
 CHARACTER_PIXELS = 7.0  # mean width of a character at UI scale 1, for wrapping sentences
 
@@ -189,6 +189,9 @@ class BARCHAN_PT_bake(BarchanPanel, bpy.types.Panel):
         if run is not None:
             layout.progress(factor=run.progress.fraction, text=run.progress.text())
             layout.label(text="Esc stops and keeps the frames", icon="EVENT_ESC")
+        elif sequence.running is not None:
+            layout.progress(factor=sequence.running.fraction, text=sequence.running.text())
+            layout.label(text="Esc stops and writes nothing", icon="EVENT_ESC")
         else:
             row = layout.row(align=True)
             row.operator("barchan.bake", icon="REC")
@@ -196,6 +199,7 @@ class BARCHAN_PT_bake(BarchanPanel, bpy.types.Panel):
             frame_count, byte_count = operators.cached_frames(scene)
             if frame_count:
                 layout.label(text=f"{frame_count} frames in the cache, {bake.size(byte_count)}")
+                layout.operator("barchan.export", text="Export", icon="EXPORT")
         message = playback.message(scene)
         if message:
             draw_sentence(layout, context, message, icon="ERROR")

@@ -319,6 +319,17 @@ def _set_input(modifier, name, value):
         modifier[socket.identifier] = value
 
 
+def _input(modifier, name):
+    """What _set_input set."""
+    socket = next(
+        item
+        for item in modifier.node_group.interface.items_tree
+        if item.item_type == "SOCKET" and item.in_out == "INPUT" and item.name == name
+    )
+    inputs = getattr(getattr(modifier, "properties", None), "inputs", None)
+    return getattr(inputs, socket.identifier).value if inputs is not None else modifier[socket.identifier]
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Carrier
 
@@ -504,6 +515,17 @@ def _first_radius(mesh, otherwise):
     if attribute is None or len(attribute.data) == 0:
         return otherwise
     return attribute.data[0].value
+
+
+def baked_size(scene):
+    """Radius (m) and shape of the grains as they were baked, which the settings may have left since; the settings' own
+    where there is no carrier to ask."""
+    ob = carrier(scene)
+    modifier = ob.modifiers.get(MODIFIER_NAME) if ob is not None else None
+    if modifier is None or modifier.node_group is None or GROUP_TAG not in modifier.node_group:
+        return scene.barchan.radius, scene.barchan.shape
+    shape = "TETRAHEDRON" if _input(modifier, "Tetrahedron") else "SPHERE"
+    return _first_radius(ob.data, scene.barchan.radius), shape
 
 
 # ---------------------------------------------------------------------------------------------------------------------

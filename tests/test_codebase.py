@@ -523,7 +523,7 @@ def test_add_on_has_no_second_version():
 
 def test_bake_thread_never_sees_bpy():
     found = []
-    for name in ("bake", "assembly", "job", "engine"):
+    for name in ("bake", "assembly", "job", "engine", "sequence"):
         found += scan_imports(
             f"addon/{name}.py",
             (ROOT / "addon" / f"{name}.py").read_text(),

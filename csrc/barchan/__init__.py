@@ -1,7 +1,7 @@
 """Barchan's core: mesh, sampler, scene, simulator and frame cache, written in C.
 
-The names are listed and explained in docs/design.md. This package only names what the C module `_core` holds: every
-check, every error sentence and every loop lives there.
+The names are listed and explained in docs/design.md. This package names what the C module `_core` holds, where every
+check, every error sentence and every loop lives; `exporter` alone is Python, for it only moves arrays into files of others.
 """
 
 from ._core import (
@@ -34,6 +34,7 @@ from ._core import (
     tetrahedron,
     write_frame,
 )
+from .exporter import export
 
 __all__ = [
     "CacheError",
@@ -51,6 +52,7 @@ __all__ = [
     "cover",
     "devices",
     "distance",
+    "export",
     "fill",
     "free_frames",
     "list_frames",

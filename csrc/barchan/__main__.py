@@ -1,4 +1,4 @@
-"""The small command line: python -m barchan --version | frames FOLDER | sample MESH --radius R | devices
+"""The small command line: python -m barchan --version | frames FOLDER | sample MESH --radius R | devices | export CACHE --to FORMAT
 
 Comes in: arguments. Goes out: text for a person; on failure one sentence on standard error and exit code 1.
 """
@@ -9,7 +9,7 @@ import sys
 
 import barchan
 
-from . import devices_command, sample_command
+from . import devices_command, export_command, sample_command
 
 
 def ranges(frames):
@@ -57,6 +57,7 @@ def main(arguments=None):
     frames.set_defaults(run=print_frames)
     sample_command.add_command(commands)
     devices_command.add_command(commands)
+    export_command.add_command(commands)
     parsed = parser.parse_args(arguments)
     try:
         parsed.run(parsed)

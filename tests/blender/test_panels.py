@@ -116,6 +116,7 @@ def test_the_bake_panel_says_what_is_cached_and_what_is_missing():
     scene.frame_set(2)
     text = drawn("BARCHAN_PT_bake")
     check("2 frames in the cache" in text and "is not in the cache" not in text, text)
+    check(text.endswith("| Export"), text)
     scene.frame_set(3)
     check("Frame 3 is not in the cache" in drawn("BARCHAN_PT_bake"), drawn("BARCHAN_PT_bake"))
     bpy.ops.barchan.free()
@@ -135,6 +136,19 @@ def test_the_bake_panel_shows_progress_while_baking():
         bake.running = None
     check("Baking 38 % (45/120, 3 min 20 s left)" in text and "Bake Sand" not in text, text)
     check("A bake is running" in busy, f"free says {busy!r}")
+
+
+def test_the_bake_panel_shows_progress_while_exporting():
+    sequence = room("sequence")
+    harness.new_file()
+    run = sequence.Export("nowhere", "PLY", "nowhere_ply")
+    run.done, run.total = 1, 4
+    sequence.running = run
+    try:
+        text = drawn("BARCHAN_PT_bake")
+    finally:
+        sequence.running = None
+    check("Exporting 25 % (1/4, " in text and "writes nothing" in text and "Bake Sand" not in text, text)
 
 
 def test_without_the_engine_the_panel_says_so():
