@@ -10,6 +10,8 @@
 // face it is a local minimum of the distance over the mesh; on an edge or corner it is one when no triangle around that
 // edge or corner leads nearer, which a dot product tells. Local minima on triangles that meet, with normals nearly the
 // same, are one contact on a part that is flat or gently bent: counting two would double its stiffness.
+//
+// shaders/collider.glsl is the twin of search and touch, same bits.
 #include "collider.h"
 
 #include <assert.h>
@@ -44,7 +46,7 @@
 enum
 {
 	WIDTH = 4,
-	LEVEL_LIMIT = 16, // 4^16 triangles
+	LEVEL_LIMIT = SAND_NODE_LEVELS, // 4^16 triangles
 	STACK_LIMIT = (WIDTH - 1) * LEVEL_LIMIT + 1,
 	CANDIDATE_LIMIT = 64,
 	SHORT_SORT = 24,
@@ -57,6 +59,7 @@ typedef struct Node
 {
 	float low[3][WIDTH], high[3][WIDTH];
 } Node;
+_Static_assert(sizeof(Node) == SAND_NODE_NUMBERS * sizeof(float), "nodes are read as rows of numbers");
 
 struct SandCollider
 {
@@ -923,6 +926,39 @@ void sand_collider_origin(const SandCollider *c, const SandColliderState *state,
 	}
 }
 
+void sand_collider_view(const SandCollider *c, SandColliderView *view_out)
+{
+	*view_out = (SandColliderView){.triangles = c->triangles,
+	                               .vertices = c->vertices,
+	                               .around_first = c->around_first,
+	                               .around = c->around,
+	                               .order = c->order,
+	                               .nodes = changes_shape(c) ? NULL : c->nodes->low[0],
+	                               .level_first = c->level_first,
+	                               .speeds = changes_shape(c) ? c->speeds : NULL,
+	                               .track = c->has_track ? &c->track : NULL,
+	                               .radius = c->radius,
+	                               .frame_begin = c->frame_begin,
+	                               .frame_interval = c->frame_interval,
+	                               .triangle_count = c->triangle_count,
+	                               .vertex_count = c->vertex_count,
+	                               .frame_count = c->frame_count,
+	                               .node_count = c->node_count,
+	                               .level_count = c->level_count};
+}
+
+void sand_collider_place(const SandColliderState *state, SandPose *pose_out, SandMoment *moment_out)
+{
+	*pose_out = state->pose;
+	*moment_out = state->moment;
+}
+
+const float *sand_collider_boxes(const SandColliderState *state)
+{
+	assert(state->nodes == NULL || state->is_fit);
+	return state->nodes != NULL ? state->nodes->low[0] : NULL;
+}
+
 // ---- search ---------------------------------------------------------------------------------------------------------
 
 static void sift(int32_t *values, int begin, int count)
@@ -1209,13 +1245,12 @@ static bool is_minimum(const Call *call, const Candidate *a)
 	return true;
 }
 
-// When there are too many the farthest gives way.
+// In order of slot. When there are too many the farthest gives way.
 static void add_candidate(Candidate *all, int *count, const Candidate *a)
 {
-	int at = *count;
-	if (at == CANDIDATE_LIMIT)
+	if (*count == CANDIDATE_LIMIT)
 	{
-		at = 0;
+		int at = 0;
 		for (int i = 1; i < CANDIDATE_LIMIT; ++i)
 		{
 			at = all[i].foot.square > all[at].foot.square ? i : at;
@@ -1224,12 +1259,10 @@ static void add_candidate(Candidate *all, int *count, const Candidate *a)
 		{
 			return;
 		}
+		memmove(&all[at], &all[at + 1], (size_t)(CANDIDATE_LIMIT - 1 - at) * sizeof(*all));
+		--*count;
 	}
-	else
-	{
-		++*count;
-	}
-	Candidate *to = &all[at];
+	Candidate *to = &all[(*count)++];
 	*to = *a;
 	double scale = 1 / sqrt(to->foot.area2);
 	for (int k = 0; k < 3; ++k)

@@ -56,6 +56,28 @@ void sand_collider_fit(const SandCollider *collider, SandColliderState *state);
 /// Origin of the torques told of it at the time set, m: the track's position, or the middle of sand_collider_bounds.
 void sand_collider_origin(const SandCollider *collider, const SandColliderState *state, double origin_out[3]);
 
+/// What it is made of, for shaders. All belongs to the collider; rows as csrc/collider.c describes them.
+typedef struct SandColliderView
+{
+	const int32_t *triangles;             // three vertices each
+	const float *vertices;                // m, xyz, one frame after the other
+	const int32_t *around_first, *around; // per vertex, + 1; triangles with an area around it
+	const int32_t *order;                 // of the triangles in the tree
+	const float *nodes; // SAND_NODE_NUMBERS each: low x of four children, low y, low z, high x, ...; NULL = the state's
+	const int *level_first;             // first node of each level, from the triangles' up
+	const double *speeds;               // m/s, per interval of frames; NULL = keeps its shape
+	const SandTrack *track;             // NULL = none
+	double radius;                      // m, farthest vertex from the origin of its own axes
+	double frame_begin, frame_interval; // s
+	int32_t triangle_count, vertex_count, frame_count, node_count, level_count;
+} SandColliderView;
+#define SAND_NODE_NUMBERS 24
+#define SAND_NODE_LEVELS 16 // at most
+void sand_collider_view(const SandCollider *collider, SandColliderView *view_out);
+/// Pose and moment of the time set; boxes of the tree as they were fitted, NULL when it keeps its shape.
+void sand_collider_place(const SandColliderState *state, SandPose *pose_out, SandMoment *moment_out);
+const float *sand_collider_boxes(const SandColliderState *state);
+
 /// Triangles with a point within reach of p, perhaps a few more; ascending. Writes at most capacity, returns how many
 /// there are. Needs sand_collider_fit after the last set_time. Any number of threads.
 int sand_collider_near(const SandCollider *collider, const SandColliderState *state, const double p[3], double reach,

@@ -3,6 +3,9 @@
 //
 // Between two samples the turn is q(t) = exp(t w / 2) q0 with one spin w in world axes (Shoemake 1985), so position and
 // orientation change evenly and the motion told is exactly the derivative of the pose.
+//
+// shaders/track.glsl is the twin of sand_moment, sand_track_pose and the turns, same bits. What it cannot compute, the
+// stretches, it reads from a table that is made of sand_track_stretch.
 #include "track.h"
 
 #include <assert.h>
@@ -10,13 +13,6 @@
 
 // Samples are normalised before use; more than this away from unit length is no rounding but an error.
 #define UNIT_TOLERANCE 1e-3
-
-// Motion between sample `index` and the next.
-typedef struct Stretch
-{
-	double turn[4]; // unit, the first sample's orientation
-	double velocity[3], spin[3];
-} Stretch;
 
 static const double *sample_of(const SandTrack *track, int32_t index)
 {
@@ -50,24 +46,50 @@ static void multiply(const double a[4], const double b[4], double out[4])
 	out[3] = a[0] * b[3] + a[1] * b[2] - a[2] * b[1] + a[3] * b[0];
 }
 
-static Stretch stretch_of(const SandTrack *track, int32_t index)
+void sand_track_stretch(const SandTrack *track, int32_t index, SandStretch *stretch)
 {
-	Stretch stretch = {0};
-	const double *here = sample_of(track, index), *next = sample_of(track, index + 1);
+	*stretch = (SandStretch){.spin_size = 0};
+	const double *here = sample_of(track, index), *next = here + SAND_TRACK_NUMBERS;
 	double to[4], relative[4];
-	unit_orientation(here, stretch.turn);
+	unit_orientation(here, stretch->turn);
+	if (index + 1 >= track->sample_count)
+	{
+		return;
+	}
 	unit_orientation(next, to);
-	const double back[4] = {stretch.turn[0], -stretch.turn[1], -stretch.turn[2], -stretch.turn[3]};
+	const double back[4] = {stretch->turn[0], -stretch->turn[1], -stretch->turn[2], -stretch->turn[3]};
 	multiply(to, back, relative);
 	// q and -q are one orientation: the one with w >= 0 turns by half a turn at most.
 	double sign = relative[0] < 0 ? -1 : 1, sine = length_of(relative + 1, 3);
 	double rate = sine > 0 ? sign * 2 * atan2(sine, sign * relative[0]) / (sine * track->interval) : 0;
 	for (int k = 0; k < 3; ++k)
 	{
-		stretch.velocity[k] = (next[k] - here[k]) / track->interval;
-		stretch.spin[k] = rate * relative[1 + k];
+		stretch->velocity[k] = (next[k] - here[k]) / track->interval;
+		stretch->spin[k] = rate * relative[1 + k];
 	}
-	return stretch;
+	stretch->spin_size = length_of(stretch->spin, 3);
+}
+
+// cos(a) and sin(a) / a of the square of a, to the terms below 1e-17 at a quarter turn. No library sine, so that every
+// machine and every shader gives the same bits.
+static double cosine(double square)
+{
+	double sum = 1;
+	for (int k = 22; k > 0; k -= 2)
+	{
+		sum = 1 - square / (k * (k - 1)) * sum;
+	}
+	return sum;
+}
+
+static double sine_ratio(double square)
+{
+	double sum = 1;
+	for (int k = 23; k > 1; k -= 2)
+	{
+		sum = 1 - square / (k * (k - 1)) * sum;
+	}
+	return sum;
 }
 
 SandMoment sand_moment(double begin, double interval, int32_t count, double time)
@@ -137,8 +159,9 @@ SandStatus sand_track_check(const SandTrack *track, const char *what, int index,
 	}
 	for (int32_t i = 0; i + 1 < count; ++i)
 	{
-		Stretch stretch = stretch_of(track, i);
-		double speed = length_of(stretch.velocity, 3) + length_of(stretch.spin, 3);
+		SandStretch stretch;
+		sand_track_stretch(track, i, &stretch);
+		double speed = length_of(stretch.velocity, 3) + stretch.spin_size;
 		if (!isfinite(speed))
 		{
 			return sand_fail(err, SAND_ERROR_ARGUMENT,
@@ -160,9 +183,10 @@ void sand_track_pose(const SandTrack *track, double time, SandPose *pose_out)
 		unit_orientation(sample, pose_out->orientation);
 		return;
 	}
-	Stretch stretch = stretch_of(track, moment.index);
-	double since = moment.share * track->interval, spin = length_of(stretch.spin, 3), half = 0.5 * since * spin;
-	double turn[4] = {cos(half), 0, 0, 0}, scale = spin > 0 ? sin(half) / spin : 0;
+	SandStretch stretch;
+	sand_track_stretch(track, moment.index, &stretch);
+	double since = moment.share * track->interval, half = 0.5 * since * stretch.spin_size, square = half * half;
+	double turn[4] = {cosine(square), 0, 0, 0}, scale = 0.5 * since * sine_ratio(square);
 	for (int k = 0; k < 3; ++k)
 	{
 		pose_out->position[k] = sample[k] + since * stretch.velocity[k];
@@ -175,9 +199,9 @@ void sand_track_pose(const SandTrack *track, double time, SandPose *pose_out)
 
 // |v + w x r| over the ball |r| <= reach: w x r fills the disc across w with radius |w| reach, so the part of v across
 // w adds to it and the part along w does not.
-static double fastest(const Stretch *stretch, double reach)
+double sand_stretch_speed(const SandStretch *stretch, double reach)
 {
-	double spin = length_of(stretch->spin, 3), along = 0, across[3];
+	double spin = stretch->spin_size, along = 0, across[3];
 	for (int k = 0; k < 3 && spin > 0; ++k)
 	{
 		along += stretch->velocity[k] * stretch->spin[k] / spin;
@@ -201,8 +225,9 @@ double sand_track_speed(const SandTrack *track, double from, double to, double r
 	SandMoment last = sand_moment(track->begin, track->interval, track->sample_count, to);
 	for (int32_t i = first.index; i <= last.index && i + 1 < track->sample_count; ++i)
 	{
-		Stretch stretch = stretch_of(track, i);
-		speed = fmax(speed, fastest(&stretch, reach));
+		SandStretch stretch;
+		sand_track_stretch(track, i, &stretch);
+		speed = fmax(speed, sand_stretch_speed(&stretch, reach));
 	}
 	return speed;
 }

@@ -24,6 +24,19 @@ typedef struct SandPose
 	double spin[3];        // rad/s, world axes
 } SandPose;
 
+/// Motion from one sample to the next; none after the last one.
+typedef struct SandStretch
+{
+	double turn[4];     // w x y z, unit, at the sample
+	double velocity[3]; // m/s
+	double spin[3];     // rad/s, world axes
+	double spin_size;   // rad/s, its length
+} SandStretch;
+/// index = of the sample it begins at. Any thread.
+void sand_track_stretch(const SandTrack *track, int32_t index, SandStretch *stretch_out);
+/// The fastest that any point within reach (m) of the position moves meanwhile, m/s.
+double sand_stretch_speed(const SandStretch *stretch, double reach);
+
 /// Where a time falls among count times begin, begin + interval, ...: between `index` and the next, `share` of the way
 /// (0 <= share <= 1); or standing at the first or the last one. Exactly at one of them share is 0. Any thread.
 typedef struct SandMoment

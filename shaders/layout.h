@@ -113,6 +113,7 @@
 #define SAND_GRAIN_BODY 128
 #define SAND_GRAIN_ABSENT 25
 #define SAND_GRAIN_STILL 27
+#define SAND_SLOT_COUNT 8 // as csrc/obstacle.h
 struct SandSphere
 {
 	int x[3];
@@ -250,6 +251,47 @@ SAND_STRUCT(SandGlNear)
 SAND_STRUCT_END(SandGlNear)
 SAND_OFFSET(SandGlNear, stretch, 20)
 SAND_SIZE(SandGlNear, 32)
+
+// The table of a track: begin, interval (s), samples; then per sample 0 position, 3 orientation, 7 velocity to the next,
+// 10 spin, 13 its length, 14 the fastest speed (m/s). Of the frames of a mesh: the same head, a speed per interval.
+#define SAND_TRACK_HEAD 4
+#define SAND_TRACK_ROW 16
+
+// A mesh that grains bounce off: where its numbers lie in the buffers of all.
+SAND_STRUCT(SandGlCollider)
+	double origin[3];      // m, of the torques told of it, when it has no track
+	double slack;          // m, that it may go before the next list
+	double frame_interval; // s
+	int32_t track;         // first number of its track, -1 = none
+	int32_t frames;        // first number of its frames' table, -1 = keeps its shape
+	int32_t triangles;     // first word: three vertices each
+	int32_t around_first;  // first word: per vertex, + 1
+	int32_t around;        // first word: triangles around vertices
+	int32_t order;         // first word: triangles as the tree has them
+	int32_t vertices;      // first float: x y z of every vertex of every frame
+	int32_t nodes;         // first float: boxes of four children each
+	int32_t vertex_count, triangle_count;
+	int32_t number;        // of its first triangle, over all colliders
+	int32_t material;
+	int32_t is_moving;     // ever
+	int32_t level_count;
+	int32_t level_first[16]; // first node of each level, from the triangles' up
+SAND_STRUCT_END(SandGlCollider)
+SAND_OFFSET(SandGlCollider, level_first, 96)
+SAND_SIZE(SandGlCollider, 160)
+
+// Where a collider is.
+SAND_STRUCT(SandGlPose)
+	double position[3];
+	double orientation[4]; // w x y z
+	double velocity[3], spin[3];
+	double share;      // of the way from frame here to frame next
+	int32_t here, next; // first floats of the frames' vertices
+	int32_t is_moving;  // between frames
+	int32_t pad;
+SAND_STRUCT_END(SandGlPose)
+SAND_OFFSET(SandGlPose, is_moving, 120)
+SAND_SIZE(SandGlPose, 128)
 
 // All that the passes of a step have to know, and what they tell.
 SAND_STRUCT(SandControl)

@@ -2,13 +2,13 @@
 // The twin of csrc/obstacle.c, same bits: double operations in the same order, every result precise.
 #ifndef SAND_OBSTACLE_GLSL
 #define SAND_OBSTACLE_GLSL
+#include "vector.glsl"
 
 const int SAND_OBSTACLE_PLANE = 0;
 const int SAND_OBSTACLE_BOX = 1;
 const int SAND_OBSTACLE_CYLINDER = 2;
 const int SAND_OBSTACLE_CONE = 3;
 const int SAND_TOUCH_LIMIT = 3;
-const int SAND_SLOT_COUNT = 8;
 
 // Places of a surface, as sand_obstacle_touch gives them.
 struct Touches
@@ -29,18 +29,6 @@ void emit_touch(inout Touches t, double reach, int slot, double distance, dvec3 
 	t.distances[t.count] = distance;
 	t.normals[t.count] = n;
 	t.count = t.count + 1;
-}
-
-double product3(dvec3 a, dvec3 b)
-{
-	precise double sum = a.x * b.x + a.y * b.y + a.z * b.z;
-	return sum;
-}
-
-dvec3 cross3(dvec3 a, dvec3 b)
-{
-	precise dvec3 c = dvec3(a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x);
-	return c;
 }
 
 dvec3 obstacle_point(SandObstacle o)

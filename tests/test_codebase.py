@@ -49,6 +49,7 @@ CORE = {
     "kernel": {"base", "law", "obstacle", "scene"},
     "list": {"base", "kernel", "pool", "sort"},
     "scheme": {"base", "kernel"},
+    "glcollider": {"base", "collider", "layout", "track"},
     "glsim": {"base", "gpu", "kernel", "layout", "list", "scene"},
     "sim": {"base", "glsim", "gpu", "kernel", "list", "pool", "scene", "scheme", "sort"},
     "cache": {"base", "io"},

@@ -1,5 +1,6 @@
 // Tests of the shaders' functions against their twins in C, bit for bit, on the software device. Every test prints the
 // first input that differs and counts the others.
+#include "glcollider.h"
 #include "gpu.h"
 #include "kernel.h"
 #include "layout.h"
@@ -23,6 +24,7 @@ enum
 typedef struct Run
 {
 	const char *name; // of a file of tests/c, else of a pass
+	const char *defines;
 	int64_t invocation_count;
 	const Block *blocks;
 	int block_count;
@@ -46,7 +48,8 @@ static SandStatus run_job(SandGpu *gpu, void *user, SandError *err)
 	SandGpuBuffer buffers[BLOCK_LIMIT] = {{0}};
 	SandGpuProgram program = {0};
 	SandStatus status = sand_gpu_program_create(
-	    gpu, &(SandGpuProgramDesc){.name = run->name, .text = text_of(run->name)}, &program, err);
+	    gpu, &(SandGpuProgramDesc){.name = run->name, .text = text_of(run->name), .defines = run->defines}, &program,
+	    err);
 	for (int i = 0; i < run->block_count && status == SAND_OK; ++i)
 	{
 		const Block *block = &run->blocks[i];
@@ -202,7 +205,7 @@ static void obstacles_touch_as_in_c(void)
 	                        {2, NULL, results, (size_t)TOUCH_NUMBERS * PLACES * sizeof(double)}};
 	int64_t touch_count = 0;
 	int differing = 0;
-	if (run_on(gpu, &(Run){"twin_obstacle.comp", PLACES, blocks, 3}))
+	if (run_on(gpu, &(Run){"twin_obstacle.comp", NULL, PLACES, blocks, 3}))
 	{
 		for (int i = 0; i < PLACES; ++i)
 		{
@@ -384,7 +387,7 @@ static void obstacles_push_as_in_c(void)
 	                        {SAND_BIND_OBSTACLES, scene->obstacles, NULL, sizeof scene->obstacles},
 	                        {SAND_BIND_TOUCH_FIRSTS, scene->firsts, NULL, sizeof scene->firsts},
 	                        {SAND_BIND_TOUCHES, scene->touches, scene->touches, sizeof scene->touches}};
-	if (run_on(gpu, &(Run){"54_obstacles.comp", SPHERES, blocks, 7}))
+	if (run_on(gpu, &(Run){"54_obstacles.comp", NULL, SPHERES, blocks, 7}))
 	{
 		int64_t contact_count = forces_in_c(scene);
 		int differing = 0, differing_springs = 0;
@@ -420,8 +423,682 @@ static void obstacles_push_as_in_c(void)
 	sand_free(scene);
 }
 
+// ---- tracks ---------------------------------------------------------------------------------------------------------
+
+enum
+{
+	TRACKS = 40,
+	SAMPLES = 9,
+	TIMES = 120000,
+	POSE_NUMBERS = 14
+};
+
+typedef struct Tracks
+{
+	SandTrack tracks[TRACKS];
+	double samples[TRACKS][SAMPLES * SAND_TRACK_NUMBERS];
+	double table[TRACKS * (SAND_TRACK_HEAD + SAND_TRACK_ROW * SAMPLES)];
+	int32_t firsts[TRACKS];
+	double times[2 * TIMES]; // from, to
+	double results[POSE_NUMBERS * TIMES];
+} Tracks;
+
+// One to nine samples; some stand, some turn only, some by half a turn or not at all, some with signs that change.
+static void make_tracks(Tracks *all)
+{
+	uint64_t index = 0;
+	int64_t at = 0;
+	for (int t = 0; t < TRACKS; ++t)
+	{
+		SandTrack *track = &all->tracks[t];
+		*track = (SandTrack){.begin = t % 3 == 0 ? 0 : between(31, &index, -2, 2),
+		                     .interval = t % 2 == 0 ? 1.0 / 24 : between(31, &index, 0.01, 0.3),
+		                     .samples = all->samples[t],
+		                     .sample_count = 1 + t % SAMPLES};
+		for (int i = 0; i < track->sample_count; ++i)
+		{
+			double *sample = all->samples[t] + (size_t)i * SAND_TRACK_NUMBERS, axis[3],
+			       angle = between(31, &index, -3, 3);
+			unit_vector(31, &index, axis);
+			angle = t % 5 == 1 ? 0 : t % 5 == 2 ? 3.14159265358979 * i : angle;
+			double sign = t % 4 == 3 && i % 2 == 1 ? -1 : 1;
+			for (int k = 0; k < 3; ++k)
+			{
+				sample[k] = t % 5 == 3 ? 0.25 : between(31, &index, -1, 1);
+				axis[k] = t % 5 == 2 ? (double)(k == 2) : axis[k];
+				sample[4 + k] = sign * sin(0.5 * angle) * axis[k];
+			}
+			sample[3] = sign * cos(0.5 * angle);
+		}
+		all->firsts[t] = (int32_t)at;
+		sand_gl_track_write(track, 0.1 * t, all->table + at);
+		at += sand_gl_track_size(track);
+	}
+}
+
+// Anywhere; exactly at a sample, and just beside it.
+static void make_times(Tracks *all)
+{
+	uint64_t index = 0;
+	for (int i = 0; i < TIMES; ++i)
+	{
+		const SandTrack *track = &all->tracks[i % TRACKS];
+		double length = track->interval * track->sample_count;
+		double time = track->begin + between(32, &index, -0.3, 1.2) * length;
+		if (pick(32, &index, 3) == 0)
+		{
+			time = track->begin + pick(32, &index, track->sample_count + 1) * track->interval;
+			int beside = pick(32, &index, 3);
+			time = beside == 0 ? time : nextafter(time, beside == 1 ? -1e9 : 1e9);
+		}
+		all->times[2 * i] = time;
+		all->times[2 * i + 1] = time + between(32, &index, 0, 0.5) * length;
+	}
+}
+
+static void tracks_go_as_in_c(void)
+{
+	Tracks *all = sand_alloc(1, sizeof(*all));
+	SandGpu *gpu = software_device();
+	if (!CHECK(all != NULL && gpu != NULL))
+	{
+		return;
+	}
+	make_tracks(all);
+	make_times(all);
+	const Block blocks[] = {{SAND_BIND_TRACKS, all->table, NULL, sizeof all->table},
+	                        {0, all->firsts, NULL, sizeof all->firsts},
+	                        {1, all->times, NULL, sizeof all->times},
+	                        {2, NULL, all->results, sizeof all->results}};
+	if (run_on(gpu, &(Run){"twin_track.comp", NULL, TIMES, blocks, 4}))
+	{
+		int differing = 0;
+		for (int i = 0; i < TIMES; ++i)
+		{
+			const SandTrack *track = &all->tracks[i % TRACKS];
+			double from = all->times[2 * i], to = all->times[2 * i + 1];
+			const double *given = all->results + (size_t)POSE_NUMBERS * (size_t)i;
+			SandPose pose;
+			double w[POSE_NUMBERS];
+			sand_track_pose(track, from, &pose);
+			memcpy(w, &pose, sizeof(pose));
+			w[POSE_NUMBERS - 1] = sand_track_speed(track, from, to, 0.1 * (i % TRACKS));
+			bool is_same = true;
+			for (int k = 0; k < POSE_NUMBERS; ++k)
+			{
+				is_same = is_same && are_same(w[k], given[k]);
+			}
+			if (!is_same && differing++ == 0)
+			{
+				printf("track %d at %a to %a:\n", i % TRACKS, from, to);
+				for (int k = 0; k < POSE_NUMBERS; ++k)
+				{
+					printf("  %d: C %a, the device %a\n", k, w[k], given[k]);
+				}
+			}
+		}
+		CHECK_INT(differing, 0);
+	}
+	sand_gpu_destroy(gpu);
+	sand_free(all);
+}
+
+// ---- meshes ---------------------------------------------------------------------------------------------------------
+
+enum
+{
+	COLLIDERS = 7,
+	FRAMES = 5,
+	SEARCHES = 120000,
+	ROLLERS = 5000, // spheres that move about the meshes
+	ROUNDS = 6,
+	MATERIALS = 8
+};
+
+// So fine that corners at quarters of a metre are places of the grid: exactly on a face, an edge, a corner.
+static const double fine_unit = 1.0 / (1 << 24);
+
+typedef struct Meshes
+{
+	SandCollider *colliders[COLLIDERS];
+	SandColliderState *states[COLLIDERS];
+	SandGlMeshes flat;
+	SandGlPose poses[COLLIDERS];
+	double slack[COLLIDERS];
+} Meshes;
+
+static void add_triangle(TestShape *shape, const double corners[3][3])
+{
+	shape->vertices = realloc(shape->vertices, (size_t)(shape->vertex_count + 3) * 3 * sizeof(float));
+	shape->triangles = realloc(shape->triangles, (size_t)(shape->triangle_count + 1) * 3 * sizeof(int32_t));
+	for (int i = 0; i < 3; ++i)
+	{
+		for (int k = 0; k < 3; ++k)
+		{
+			shape->vertices[3 * (shape->vertex_count + i) + k] = (float)corners[i][k];
+		}
+		shape->triangles[3 * shape->triangle_count + i] = shape->vertex_count + i;
+	}
+	shape->vertex_count += 3;
+	++shape->triangle_count;
+}
+
+// Triangles anywhere in a cube: some thin, some without area, some twice, some turned over.
+static void add_soup(TestShape *shape, int count, double extent, double size)
+{
+	uint64_t index = 0;
+	double corners[3][3] = {{0}};
+	for (int i = 0; i < count; ++i)
+	{
+		int kind = pick(41, &index, 8);
+		double middle[3];
+		for (int k = 0; k < 3; ++k)
+		{
+			middle[k] = between(41, &index, -extent, extent);
+		}
+		for (int j = 0; j < 3; ++j)
+		{
+			for (int k = 0; k < 3 && (kind != 0 || i == 0); ++k)
+			{
+				corners[j][k] = middle[k] + between(41, &index, -size, size);
+			}
+		}
+		if (kind == 0) // the last one again, turned over
+		{
+			double first[3];
+			memcpy(first, corners[0], sizeof(first));
+			memcpy(corners[0], corners[1], sizeof(first));
+			memcpy(corners[1], first, sizeof(first));
+		}
+		for (int k = 0; k < 3 && (kind == 1 || kind == 2); ++k)
+		{
+			double share = kind == 1 ? 0.4 : 0.4 + 1e-4 * k;
+			corners[2][k] = corners[0][k] + share * (corners[1][k] - corners[0][k]);
+		}
+		add_triangle(shape, corners);
+	}
+}
+
+static void make_collider(Meshes *all, int index, const TestShape *shape, const SandTrack *track, const float *frames)
+{
+	SandMesh *mesh = test_shape_mesh(shape, "twin");
+	SandError err = {0};
+	SandColliderDesc desc = {.mesh = mesh, .track = track, .frames = frames, .material = index % MATERIALS};
+	if (frames != NULL)
+	{
+		desc.frame_count = FRAMES;
+		desc.frame_interval = 0.1;
+	}
+	CHECK_STATUS(sand_collider_create(&desc, index, &all->colliders[index], &err), SAND_OK, &err);
+	CHECK_STATUS(sand_collider_state_create(all->colliders[index], &all->states[index], &err), SAND_OK, &err);
+	sand_mesh_destroy(mesh);
+}
+
+// Each vertex goes its own way from frame to frame; in the second half all of them stand.
+static float *make_frames(const TestShape *shape, double size)
+{
+	size_t count = 3 * (size_t)shape->vertex_count;
+	float *frames = sand_alloc(count * FRAMES, sizeof(float));
+	uint64_t index = 0;
+	for (size_t i = 0; i < count * FRAMES && CHECK(frames != NULL); ++i)
+	{
+		frames[i] = i < count || i >= 3 * count ? shape->vertices[i % count]
+		                                        : shape->vertices[i % count] + (float)between(42, &index, -size, size);
+	}
+	return frames;
+}
+
+// A box, a turning ball, an open pipe of slivers, a ball and a box that change shape, a soup, and a thicket of more
+// triangles within reach than there can be candidates.
+static void make_meshes(Meshes *all)
+{
+	TestShape shape = {0};
+	const float low[3] = {-0.5F, -0.5F, -0.5F}, high[3] = {0.5F, 0.5F, 0.5F};
+	const double samples[] = {0, 0.1, 0.2, 1, 0, 0, 0, 0.1, 0, 0, 0.8, 0, 0.6, 0, -0.1, 0, 0.1, 0, 0, 0, 1};
+	const SandTrack track = {.interval = 0.2, .samples = samples, .sample_count = 3};
+	test_shape_grid_box(&shape, low, high, 4);
+	make_collider(all, 0, &shape, NULL, NULL);
+	float *frames = make_frames(&shape, 0.05);
+	make_collider(all, 1, &shape, NULL, frames);
+	sand_free(frames);
+	test_shape_free(&shape);
+	test_shape_icosphere(&shape, 0.3F, 2);
+	make_collider(all, 2, &shape, &track, NULL);
+	test_shape_free(&shape);
+	test_shape_open_cylinder(&shape, 0.4F, 1.0F, 48);
+	make_collider(all, 3, &shape, NULL, NULL);
+	test_shape_free(&shape);
+	test_shape_uv_sphere(&shape, 0.35F, 12, 8);
+	frames = make_frames(&shape, 0.1);
+	make_collider(all, 4, &shape, NULL, frames);
+	sand_free(frames);
+	test_shape_free(&shape);
+	add_soup(&shape, 200, 0.6, 0.15);
+	make_collider(all, 5, &shape, NULL, NULL);
+	test_shape_free(&shape);
+	add_soup(&shape, 150, 0.08, 0.005);
+	make_collider(all, 6, &shape, &track, NULL);
+	test_shape_free(&shape);
+	SandError err = {0};
+	CHECK_STATUS(sand_gl_meshes_create(all->colliders, COLLIDERS, &all->flat, &err), SAND_OK, &err);
+}
+
+static void free_meshes(Meshes *all)
+{
+	for (int i = 0; i < COLLIDERS; ++i)
+	{
+		sand_collider_state_destroy(all->states[i]);
+		sand_collider_destroy(all->colliders[i]);
+	}
+	sand_gl_meshes_destroy(&all->flat);
+}
+
+static void set_meshes(Meshes *all, double time, bool is_fitting)
+{
+	for (int i = 0; i < COLLIDERS; ++i)
+	{
+		sand_collider_set_time(all->colliders[i], all->states[i], time);
+		sand_gl_pose(&all->flat, i, all->states[i], &all->poses[i]);
+		if (is_fitting)
+		{
+			int64_t first, count;
+			sand_collider_fit(all->colliders[i], all->states[i]);
+			const float *boxes = sand_gl_boxes(&all->flat, i, all->colliders[i], all->states[i], &first, &count);
+			if (boxes != NULL)
+			{
+				memcpy(all->flat.floats + first, boxes, (size_t)count * SAND_NODE_NUMBERS * sizeof(float));
+			}
+		}
+	}
+}
+
+// A place near a triangle: at a corner, on an edge, on the face, or off it by less than `off`.
+static void near_place(const Meshes *all, uint64_t *index, int c, double off, double place[3])
+{
+	SandColliderView view;
+	SandPose pose;
+	SandMoment moment;
+	sand_collider_view(all->colliders[c], &view);
+	sand_collider_place(all->states[c], &pose, &moment);
+	const int32_t *corners = view.triangles + 3 * (size_t)pick(43, index, view.triangle_count);
+	const float *vertices = view.vertices + 3 * (size_t)view.vertex_count * (size_t)moment.index;
+	int kind = pick(43, index, 8);
+	double a = kind < 2 ? 1 : sand_random(43, (*index)++), b = kind < 2 ? 0 : kind == 2 ? 1 - a : (1 - a) * 0.5;
+	a = kind == 3 ? 0.25 : a;
+	b = kind == 3 ? 0.25 : b;
+	double away[3], own[3], far = kind % 2 == 0 ? 0 : between(43, index, -off, off);
+	unit_vector(43, index, away);
+	for (int k = 0; k < 3; ++k)
+	{
+		own[k] = a * (double)vertices[3 * (size_t)corners[0] + (size_t)k] +
+		         b * (double)vertices[3 * (size_t)corners[1] + (size_t)k] +
+		         (1 - a - b) * (double)vertices[3 * (size_t)corners[2] + (size_t)k] + far * away[k];
+	}
+	memcpy(place, own, sizeof(own));
+	if (view.track != NULL)
+	{
+		sand_turn(pose.orientation, own, place);
+		for (int k = 0; k < 3; ++k)
+		{
+			place[k] += pose.position[k];
+		}
+	}
+}
+
+static void meshes_are_searched_as_in_c(void)
+{
+	Meshes all = {.slack = {0}};
+	double *places = sand_alloc(4 * (size_t)SEARCHES, sizeof(double));
+	int32_t *results = sand_alloc(2 * (size_t)SEARCHES, sizeof(int32_t));
+	SandGpu *gpu = software_device();
+	if (!CHECK(places != NULL && results != NULL && gpu != NULL))
+	{
+		return;
+	}
+	uint64_t index = 0;
+	SandControl control = make_control(0);
+	make_meshes(&all);
+	set_meshes(&all, 0.13, true);
+	for (int i = 0; i < SEARCHES; ++i)
+	{
+		near_place(&all, &index, i % COLLIDERS, 0.4, places + 4 * (size_t)i);
+		places[4 * (size_t)i + 3] = between(44, &index, 0, 0.25);
+	}
+	const Block blocks[] = {
+	    {SAND_BIND_CONTROL, &control, NULL, sizeof control},
+	    {SAND_BIND_MESHES, all.flat.meshes, NULL, COLLIDERS * sizeof(SandGlCollider)},
+	    {SAND_BIND_MESH_WORDS, all.flat.words, NULL, (size_t)all.flat.word_count * sizeof(int32_t)},
+	    {SAND_BIND_MESH_FLOATS, all.flat.floats, NULL, (size_t)all.flat.float_count * sizeof(float)},
+	    {SAND_BIND_POSES, all.poses, NULL, sizeof all.poses},
+	    {60, places, NULL, 4 * SEARCHES * sizeof(double)},
+	    {61, NULL, results, 2 * SEARCHES * sizeof(int32_t)},
+	};
+	if (run_on(gpu, &(Run){"twin_near.comp", NULL, SEARCHES, blocks, 7}))
+	{
+		int differing = 0;
+		int64_t found = 0;
+		for (int i = 0; i < SEARCHES; ++i)
+		{
+			const double *p = places + 4 * (size_t)i;
+			int c = i % COLLIDERS, count = sand_collider_near(all.colliders[c], all.states[c], p, p[3], NULL, 0);
+			bool is_near = sand_collider_is_near(all.colliders[c], all.states[c], p, p[3]);
+			found += count;
+			if ((results[2 * i] != count || (results[2 * i + 1] != 0) != is_near) && differing++ == 0)
+			{
+				printf("collider %d at %a %a %a reach %a: C %d %d, the device %d %d\n", c, p[0], p[1], p[2], p[3],
+				       count, is_near, results[2 * i], results[2 * i + 1]);
+			}
+		}
+		CHECK_INT(differing, 0);
+		CHECK(found > SEARCHES);
+	}
+	free_meshes(&all);
+	sand_gpu_destroy(gpu);
+	sand_free(places);
+	sand_free(results);
+}
+
+// Spheres among the meshes, and what the list holds of them, in C's arrays and in the device's.
+typedef struct Rollers
+{
+	Meshes meshes;
+	SandLaw laws[LAWS];
+	int32_t law_of[MATERIALS * MATERIALS];
+	SandSphere spheres[ROLLERS];
+	SandGrain grains[ROLLERS];
+	SandTraits traits[ROLLERS];
+	SandSum sums[ROLLERS], device_sums[ROLLERS];
+	SandGroup groups[ROLLERS * COLLIDERS];
+	int32_t firsts[ROLLERS + 1];
+	int32_t group_count, near_count;
+	int32_t *triangles;
+	float *sides;
+	SandHistory *history;
+	SandGlNear *nears;
+	double *loads; // of the device
+	double collider_sums[6 * COLLIDERS];
+	SandControl control;
+} Rollers;
+
+static void make_rollers(Rollers *all)
+{
+	uint64_t index = 0;
+	make_meshes(&all->meshes);
+	make_laws(all->laws);
+	set_meshes(&all->meshes, 0, true);
+	all->control = make_control(ROLLERS);
+	all->control.unit = fine_unit;
+	all->control.inverse_unit = 1 / fine_unit;
+	all->control.per_unit = (float)(1 / fine_unit);
+	memset(all->control.origin, 0, sizeof(all->control.origin));
+	all->control.margin_slow = (float)(0.1 / fine_unit);
+	all->control.margin_fast = (float)(0.2 / fine_unit);
+	all->control.material_count = MATERIALS;
+	all->control.collider_count = COLLIDERS;
+	for (int i = 0; i < MATERIALS * MATERIALS; ++i)
+	{
+		all->law_of[i] = i % LAWS;
+	}
+	for (int i = 0; i < COLLIDERS; ++i)
+	{
+		all->meshes.slack[i] = all->meshes.flat.meshes[i].slack = i % 2 == 0 ? 0.02 : 0;
+	}
+	for (int i = 0; i < ROLLERS; ++i)
+	{
+		double place[3], radius = between(45, &index, 0.01, 0.1);
+		SandSphere *s = &all->spheres[i];
+		near_place(&all->meshes, &index, i % COLLIDERS, radius, place);
+		make_sphere(&index, place, s);
+		s->grain = i;
+		s->radius = s->radius_again = (float)(radius / fine_unit);
+		for (int k = 0; k < 3; ++k)
+		{
+			s->x[k] = (int32_t)lrint(place[k] / fine_unit);
+			s->spin[k] = (float)((double)s->spin[k] / test_unit * fine_unit);
+		}
+		s->inverse_mass = i % 97 == 5 ? 0 : s->inverse_mass;
+		all->grains[i].flags = i % 53 == 7 ? SAND_GRAIN_ASLEEP : i % 5 == 0 ? SAND_GRAIN_FAST : 0;
+		all->traits[i].material = pick(45, &index, MATERIALS);
+	}
+}
+
+// As search_colliders of csrc/list.c. NULL triangles: only counts.
+static void list_rollers(Rollers *all, int32_t *triangles)
+{
+	all->group_count = all->near_count = 0;
+	for (int i = 0; i < ROLLERS; ++i)
+	{
+		const SandSphere *s = &all->spheres[i];
+		int32_t flags = all->grains[i].flags;
+		float margin = flags & SAND_GRAIN_FAST ? all->control.margin_fast : all->control.margin_slow;
+		double p[3], own = ((double)(s->radius + margin) + 0.0) * fine_unit;
+		all->firsts[i] = all->near_count;
+		for (int k = 0; k < 3; ++k)
+		{
+			p[k] = (double)s->x[k] * fine_unit + 0.0;
+		}
+		for (int c = 0; c < COLLIDERS && s->inverse_mass > 0 && (flags & SAND_GRAIN_STILL) == 0; ++c)
+		{
+			int count = sand_collider_near(
+			    all->meshes.colliders[c], all->meshes.states[c], p, own + all->meshes.slack[c],
+			    triangles != NULL ? triangles + all->near_count : NULL, triangles != NULL ? INT32_MAX : 0);
+			if (count > 0)
+			{
+				int32_t law =
+				    all->law_of[all->traits[i].material * MATERIALS + sand_collider_material(all->meshes.colliders[c])];
+				all->groups[all->group_count++] = (SandGroup){i, c, law, all->near_count, count};
+				all->near_count += count;
+			}
+		}
+	}
+	all->firsts[ROLLERS] = all->near_count;
+}
+
+enum
+{
+	MESH_BLOCKS = 4
+};
+
+static void mesh_blocks(const Rollers *all, Block blocks[MESH_BLOCKS])
+{
+	const SandGlMeshes *flat = &all->meshes.flat;
+	blocks[0] = (Block){SAND_BIND_MESHES, flat->meshes, NULL, COLLIDERS * sizeof(SandGlCollider)};
+	blocks[1] = (Block){SAND_BIND_MESH_WORDS, flat->words, NULL, (size_t)flat->word_count * sizeof(int32_t)};
+	blocks[2] = (Block){SAND_BIND_MESH_FLOATS, flat->floats, NULL, (size_t)flat->float_count * sizeof(float)};
+	blocks[3] = (Block){SAND_BIND_POSES, all->meshes.poses, NULL, sizeof all->meshes.poses};
+}
+
+// Counts on the device, then writes; compares both with C's list.
+static bool list_on_device(SandGpu *gpu, Rollers *all)
+{
+	static int32_t counts[ROLLERS + 1];
+	SandTraits *traits = sand_alloc(ROLLERS, sizeof(*traits));
+	int differing = 0, woken = 0;
+	Block blocks[11] = {{SAND_BIND_CONTROL, &all->control, NULL, sizeof all->control},
+	                    {SAND_BIND_SPHERES, all->spheres, NULL, sizeof all->spheres},
+	                    {SAND_BIND_GRAINS, all->grains, NULL, sizeof all->grains},
+	                    {SAND_BIND_TRAITS, all->traits, traits, sizeof all->traits},
+	                    {SAND_BIND_LAW_OF, all->law_of, NULL, sizeof all->law_of},
+	                    {SAND_BIND_NEARS, NULL, NULL, sizeof(SandGlNear)},
+	                    {SAND_BIND_NEAR_FIRSTS, NULL, counts, sizeof counts}};
+	mesh_blocks(all, blocks + 7);
+	if (!CHECK(traits != NULL) || !run_on(gpu, &(Run){"43_nears.comp", NULL, ROLLERS, blocks, 11}))
+	{
+		return false;
+	}
+	for (int i = 0; i < ROLLERS; ++i)
+	{
+		differing += counts[i] != all->firsts[i + 1] - all->firsts[i];
+		woken += traits[i].is_woken;
+		CHECK(!traits[i].is_woken || all->grains[i].flags == SAND_GRAIN_ASLEEP);
+	}
+	CHECK_INT(differing, 0);
+	CHECK(woken > 0);
+	sand_free(traits);
+	blocks[5] = (Block){SAND_BIND_NEARS, NULL, all->nears, (size_t)all->near_count * sizeof(SandGlNear)};
+	blocks[6] = (Block){SAND_BIND_NEAR_FIRSTS, all->firsts, NULL, sizeof all->firsts};
+	blocks[3].out = NULL;
+	if (!run_on(gpu, &(Run){"43_nears.comp", "#define WRITE\n", ROLLERS, blocks, 11}))
+	{
+		return false;
+	}
+	for (int g = 0; g < all->group_count; ++g)
+	{
+		const SandGroup *group = &all->groups[g];
+		for (int i = group->first; i < group->first + group->count; ++i)
+		{
+			const SandGlNear *near = &all->nears[i];
+			differing += near->triangle != all->triangles[i] || near->collider != group->collider ||
+			             near->law != group->law ||
+			             near->number != all->meshes.flat.meshes[group->collider].number + near->triangle;
+		}
+	}
+	return CHECK_INT(differing, 0);
+}
+
+static int64_t roll_in_c(Rollers *all)
+{
+	SandSum nobody;
+	SandChunk chunk = {.grain_count = ROLLERS, .awake_count = ROLLERS, .sphere_count = ROLLERS};
+	SandWork work = {
+	    .unit = fine_unit, .last_step = all->control.last_step, .spheres = all->spheres, .laws = all->laws};
+	work.law_count = LAWS;
+	work.colliders = all->meshes.colliders;
+	work.collider_states = all->meshes.states;
+	work.collider_count = COLLIDERS;
+	chunk.sums = all->sums;
+	chunk.ghost_sums = &nobody;
+	chunk.groups = all->groups;
+	chunk.group_count = all->group_count;
+	chunk.near_triangles = all->triangles;
+	chunk.near_sides = all->sides;
+	chunk.near_history = all->history;
+	chunk.near_count = all->near_count;
+	chunk.collider_sums = all->collider_sums;
+	sand_kernel_find(NULL)->forces(&work, &chunk);
+	return chunk.contact_count;
+}
+
+static int compare_rollers(const Rollers *all, int round)
+{
+	int differing = 0;
+	double sums[6 * COLLIDERS] = {0};
+	for (int i = 0; i < ROLLERS; ++i)
+	{
+		if ((!are_same_floats(all->sums[i].force, all->device_sums[i].force, 3) ||
+		     !are_same_floats(all->sums[i].torque, all->device_sums[i].torque, 3)) &&
+		    differing++ == 0)
+		{
+			const float *c = all->sums[i].force, *g = all->device_sums[i].force;
+			printf("round %d, sphere %d: C %a %a %a, the device %a %a %a\n", round, i, (double)c[0], (double)c[1],
+			       (double)c[2], (double)g[0], (double)g[1], (double)g[2]);
+		}
+	}
+	for (int g = 0; g < all->group_count; ++g)
+	{
+		const SandGroup *group = &all->groups[g];
+		for (int i = group->first; i < group->first + group->count; ++i)
+		{
+			bool is_same = are_same_floats(&all->sides[i], &all->nears[i].side, 1) &&
+			               are_same_floats(all->history[i].stretch, all->nears[i].stretch, 3);
+			for (int k = 0; k < 6; ++k)
+			{
+				sums[6 * group->collider + k] += all->loads[6 * (size_t)i + (size_t)k];
+			}
+			if (!is_same && differing++ == 0)
+			{
+				printf(
+				    "round %d, sphere %d, collider %d, triangle %d: C side %g, spring %a %a %a, the device %g, %a %a "
+				    "%a\n",
+				    round, group->sphere, group->collider, all->triangles[i], (double)all->sides[i],
+				    (double)all->history[i].stretch[0], (double)all->history[i].stretch[1],
+				    (double)all->history[i].stretch[2], (double)all->nears[i].side, (double)all->nears[i].stretch[0],
+				    (double)all->nears[i].stretch[1], (double)all->nears[i].stretch[2]);
+			}
+		}
+	}
+	for (int k = 0; k < 6 * COLLIDERS; ++k)
+	{
+		if (!are_same(sums[k], all->collider_sums[k]) && differing++ == 0)
+		{
+			printf("round %d, collider %d, load %d: C %a, the device %a\n", round, k / 6, k % 6, all->collider_sums[k],
+			       sums[k]);
+		}
+	}
+	return differing;
+}
+
+// Through surfaces as well.
+static void move_rollers(Rollers *all, uint64_t *index)
+{
+	for (int i = 0; i < ROLLERS; ++i)
+	{
+		double way[3], far = between(46, index, 0, 0.03);
+		unit_vector(46, index, way);
+		for (int k = 0; k < 3; ++k)
+		{
+			all->spheres[i].x[k] += (int32_t)(far * way[k] / fine_unit);
+		}
+	}
+}
+
+static void meshes_push_as_in_c(void)
+{
+	Rollers *all = sand_alloc(1, sizeof(*all));
+	SandGpu *gpu = software_device();
+	if (!CHECK(all != NULL && gpu != NULL))
+	{
+		return;
+	}
+	make_rollers(all);
+	list_rollers(all, NULL);
+	size_t count = (size_t)all->near_count;
+	all->triangles = sand_alloc(count, sizeof(int32_t));
+	all->sides = sand_alloc(count, sizeof(float));
+	all->history = sand_alloc(count, sizeof(SandHistory));
+	all->nears = sand_alloc(count, sizeof(SandGlNear));
+	all->loads = sand_alloc(6 * count, sizeof(double));
+	list_rollers(all, all->triangles);
+	bool is_going = list_on_device(gpu, all);
+	uint64_t index = 0;
+	int64_t contacts = 0;
+	for (int round = 0; round < ROUNDS && is_going; ++round)
+	{
+		set_meshes(&all->meshes, 0.06 * round, false);
+		all->control.contact_count = 0;
+		Block blocks[11] = {{SAND_BIND_CONTROL, &all->control, &all->control, sizeof all->control},
+		                    {SAND_BIND_SPHERES, all->spheres, NULL, sizeof all->spheres},
+		                    {SAND_BIND_SUMS, NULL, all->device_sums, sizeof all->device_sums},
+		                    {SAND_BIND_LAWS, all->laws, NULL, sizeof all->laws},
+		                    {SAND_BIND_NEAR_FIRSTS, all->firsts, NULL, sizeof all->firsts},
+		                    {SAND_BIND_NEARS, all->nears, all->nears, count * sizeof(SandGlNear)},
+		                    {SAND_BIND_NEAR_LOADS, NULL, all->loads, 6 * count * sizeof(double)}};
+		mesh_blocks(all, blocks + 7);
+		is_going = run_on(gpu, &(Run){"56_colliders.comp", NULL, ROLLERS, blocks, 11});
+		int64_t wanted = roll_in_c(all);
+		contacts += wanted;
+		is_going =
+		    is_going && CHECK_INT(compare_rollers(all, round), 0) && CHECK_INT(all->control.contact_count, wanted);
+		move_rollers(all, &index);
+	}
+	printf("%d triangles near %d spheres in %d groups, %lld contacts\n", all->near_count, ROLLERS, all->group_count,
+	       (long long)contacts);
+	CHECK((int64_t)all->group_count * ROUNDS > 100000 && contacts > 50000);
+	free_meshes(&all->meshes);
+	sand_gpu_destroy(gpu);
+	sand_free(all->triangles);
+	sand_free(all->sides);
+	sand_free(all->history);
+	sand_free(all->nears);
+	sand_free(all->loads);
+	sand_free(all);
+}
+
 void test_gltwins(void)
 {
 	RUN(obstacles_touch_as_in_c);
 	RUN(obstacles_push_as_in_c);
+	RUN(tracks_go_as_in_c);
+	RUN(meshes_are_searched_as_in_c);
+	RUN(meshes_push_as_in_c);
 }
