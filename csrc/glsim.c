@@ -6,6 +6,7 @@
 // large the buffers must be, which only the host can change.
 #include "glsim.h"
 
+#include "glcollider.h"
 #include "layout.h"
 
 #include <float.h>
@@ -15,6 +16,7 @@
 #define SORT_LISTS 16  // lists between two sorts of the grains within one call, as in sim.c
 #define BIRTH_STEPS 20 // a birth waits at most as many steps for a list that is made anyway, as in sim.c
 #define SLOW_MARGIN 0.15
+#define COLLIDER_STEPS 25 // a list lasts at most as many when a collider moves, as in sim.c
 #define BATCH_LIMIT 256   // steps in one batch
 #define WAIT_SECONDS 30.0 // for one batch; more is a device that hangs
 #define BUFFER_COUNT 64
@@ -53,6 +55,8 @@ _Static_assert(SAND_GRAIN_ABSENT == 25 && SAND_GRAIN_STILL == 27, "as layout.h h
 typedef enum Pass
 {
 	PASS_CONTROL,
+	PASS_BODIES,
+	PASS_POSES,
 	PASS_SPRINGS_COUNT,
 	PASS_SPRINGS,
 	PASS_BIRTHS,
@@ -74,13 +78,17 @@ typedef enum Pass
 	PASS_BACKS,
 	PASS_TOUCHES_COUNT,
 	PASS_TOUCHES,
+	PASS_NEARS_COUNT,
+	PASS_NEARS,
 	PASS_RESTORE,
 	PASS_SUPPORTS,
 	PASS_PAIRS,
 	PASS_SUMS,
 	PASS_OBSTACLES,
+	PASS_COLLIDERS,
 	PASS_WATCH,
 	PASS_INFLOW,
+	PASS_LOADS,
 	PASS_MOVE,
 	PASS_PLACE,
 	PASS_COUNT
@@ -92,6 +100,8 @@ static const struct
 	const char *name, *file, *defines;
 } passes[PASS_COUNT] = {
     [PASS_CONTROL] = {"control", "10_control.comp", NULL},
+    [PASS_BODIES] = {"bodies", "11_bodies.comp", NULL},
+    [PASS_POSES] = {"poses", "12_poses.comp", NULL},
     [PASS_SPRINGS_COUNT] = {"springs, count", "20_springs.comp", NULL},
     [PASS_SPRINGS] = {"springs", "20_springs.comp", "#define WRITE\n"},
     [PASS_BIRTHS] = {"births", "22_births.comp", NULL},
@@ -113,13 +123,17 @@ static const struct
     [PASS_BACKS] = {"backs", "39_backs.comp", NULL},
     [PASS_TOUCHES_COUNT] = {"touches, count", "41_touches.comp", NULL},
     [PASS_TOUCHES] = {"touches", "41_touches.comp", "#define WRITE\n"},
+    [PASS_NEARS_COUNT] = {"nears, count", "43_nears.comp", NULL},
+    [PASS_NEARS] = {"nears", "43_nears.comp", "#define WRITE\n"},
     [PASS_RESTORE] = {"restore", "46_restore.comp", NULL},
     [PASS_SUPPORTS] = {"supports", "48_supports.comp", NULL},
     [PASS_PAIRS] = {"pairs", "50_pairs.comp", NULL},
     [PASS_SUMS] = {"sums", "52_sums.comp", NULL},
     [PASS_OBSTACLES] = {"obstacles", "54_obstacles.comp", NULL},
+    [PASS_COLLIDERS] = {"colliders", "56_colliders.comp", NULL},
     [PASS_WATCH] = {"watch", "57_watch.comp", NULL},
     [PASS_INFLOW] = {"inflow", "58_inflow.comp", NULL},
+    [PASS_LOADS] = {"loads", "59_loads.comp", NULL},
     [PASS_MOVE] = {"move", "60_move.comp", NULL},
     [PASS_PLACE] = {"place", "62_place.comp", NULL},
 };
@@ -147,6 +161,9 @@ struct SandGlSim
 	bool has_pairs;   // of a list that is this state's
 	bool has_history;
 	int64_t spring_count; // saved on the device
+	SandGlMeshes meshes;
+	SandColliderState **states; // per collider, for lists
+	int chunk_count;
 };
 
 // One call of advance, on the device's thread.
@@ -403,9 +420,32 @@ static void fill_cells(SandGlSim *gl)
 	run_part(gl, PASS_FILL, 1, gl->bucket_count);
 }
 
+// Colliders at the time of the list, which looks as much farther as they may go while it lasts.
+static void fit_colliders(SandGlSim *gl)
+{
+	SandControl *c = &gl->control;
+	double horizon = COLLIDER_STEPS * c->step_limit;
+	c->colliders_until = DBL_MAX;
+	for (int i = 0; i < gl->scene->collider_count; ++i)
+	{
+		const SandCollider *collider = gl->scene->colliders[i];
+		SandGlPose pose;
+		int64_t first = 0, count = 0;
+		sand_collider_set_time(collider, gl->states[i], c->list_time);
+		sand_collider_fit(collider, gl->states[i]);
+		gl->meshes.meshes[i].slack = sand_collider_speed(collider, c->list_time, c->list_time + horizon) * horizon;
+		c->colliders_until = sand_collider_is_moving(collider) ? c->list_time + horizon : c->colliders_until;
+		sand_gl_pose(&gl->meshes, i, gl->states[i], &pose);
+		upload(gl, SAND_BIND_POSES, i * (int64_t)sizeof(pose), &pose, sizeof(pose));
+		const float *boxes = sand_gl_boxes(&gl->meshes, i, collider, gl->states[i], &first, &count);
+		upload(gl, SAND_BIND_MESH_FLOATS, 4 * first, boxes, boxes != NULL ? 4 * SAND_NODE_NUMBERS * count : 0);
+	}
+	upload(gl, SAND_BIND_MESHES, 0, gl->meshes.meshes, gl->scene->collider_count * (int64_t)sizeof(SandGlCollider));
+}
+
 static SandStatus find_pairs(SandGlSim *gl, SandError *err)
 {
-	int64_t spheres = gl->control.sphere_count, count = 0, touch_count = 0;
+	int64_t spheres = gl->control.sphere_count, count = 0, touch_count = 0, near_count = 0;
 	if (gl->control.sleep_speed > 0)
 	{
 		clear(gl, SAND_BIND_SUPPORTS, 4 * (int64_t)gl->control.grain_count);
@@ -417,6 +457,11 @@ static SandStatus find_pairs(SandGlSim *gl, SandError *err)
 	{
 		run_pass(gl, PASS_TOUCHES_COUNT, spheres);
 		status = make_firsts(gl, SAND_BIND_TOUCH_FIRSTS, spheres, &touch_count, err);
+	}
+	if (status == SAND_OK && gl->scene->collider_count > 0)
+	{
+		run_pass(gl, PASS_NEARS_COUNT, spheres);
+		status = make_firsts(gl, SAND_BIND_NEAR_FIRSTS, spheres, &near_count, err);
 	}
 	status = status != SAND_OK ? status : read_control(gl, err);
 	if (status != SAND_OK)
@@ -436,6 +481,8 @@ static SandStatus find_pairs(SandGlSim *gl, SandError *err)
 	    {SAND_BIND_BACKS, count * 4, "pairs of the higher spheres"},
 	    {SAND_BIND_WATCHES, watch_count * 8, "pairs of sleepers"},
 	    {SAND_BIND_TOUCHES, touch_count * (int64_t)sizeof(SandGlTouch), "pairs with obstacles"},
+	    {SAND_BIND_NEARS, near_count * (int64_t)sizeof(SandGlNear), "pairs with triangles"},
+	    {SAND_BIND_NEAR_LOADS, near_count * 48, "loads on triangles"},
 	};
 	for (size_t i = 0; status == SAND_OK && i < sizeof(wanted) / sizeof(wanted[0]); ++i)
 	{
@@ -452,6 +499,10 @@ static SandStatus find_pairs(SandGlSim *gl, SandError *err)
 	if (touch_count > 0)
 	{
 		run_pass(gl, PASS_TOUCHES, spheres);
+	}
+	if (near_count > 0)
+	{
+		run_pass(gl, PASS_NEARS, spheres);
 	}
 	clear(gl, SAND_BIND_BACK_FIRSTS, 4 * (spheres + 1));
 	clear(gl, SAND_BIND_CURSORS, 4 * spheres);
@@ -486,6 +537,7 @@ static SandStatus build_list(Job *job, bool is_sorting, SandError *err)
 	c->needs_list = c->watch_count = 0;
 	c->bad_grain = SAND_NO_GRAIN;
 	c->halt = SAND_HALT_NONE;
+	fit_colliders(gl);
 	write_control(gl);
 	if (c->waiting_first < c->waiting_end)
 	{
@@ -531,11 +583,22 @@ static void run_control(SandGlSim *gl, bool is_ending)
 static void run_forces(SandGlSim *gl)
 {
 	const SandControl *c = &gl->control;
+	if (c->collider_count > 0)
+	{
+		run_pass(gl, PASS_POSES, c->collider_count);
+	}
 	run_pass(gl, PASS_PAIRS, c->pair_count);
 	run_pass(gl, PASS_SUMS, c->sphere_count);
 	if (c->obstacle_count > 0)
 	{
 		run_pass(gl, PASS_OBSTACLES, c->sphere_count);
+	}
+	if (c->collider_count > 0)
+	{
+		run_pass(gl, PASS_COLLIDERS, c->sphere_count);
+		sand_gpu_set_uint(gl->gpu, gl->programs[PASS_LOADS], 1, (uint32_t)gl->chunk_count);
+		run_part(gl, PASS_LOADS, 0, (int64_t)gl->chunk_count * c->collider_count);
+		run_part(gl, PASS_LOADS, 1, c->collider_count);
 	}
 	if (c->obstacle_count > 0 || c->collider_count > 0)
 	{
@@ -554,6 +617,10 @@ static SandStatus run_batch(SandGlSim *gl, SandError *err)
 	for (int i = 0; i < gl->batch_steps; ++i)
 	{
 		run_control(gl, false);
+		if (gl->control.body_count > 0)
+		{
+			run_part(gl, PASS_BODIES, 0, gl->control.body_count);
+		}
 		run_forces(gl);
 		run_pass(gl, PASS_MOVE, gl->control.grain_count);
 		run_pass(gl, PASS_PLACE, gl->control.sphere_count);
@@ -631,6 +698,12 @@ static SandStatus take_steps(Job *job, SandError *err)
 			}
 			continue;
 		}
+		if (c->halt == SAND_HALT_RELEASE)
+		{
+			run_part(gl, PASS_BODIES, 1, c->body_count);
+			status = build_list(job, false, err);
+			continue;
+		}
 		job->outcome = c->halt == SAND_HALT_BAD ? SAND_ERROR_UNSTABLE : SAND_OK;
 		break;
 	}
@@ -697,6 +770,7 @@ static SandStatus download_state(Job *job, SandError *err)
 	SandGlState *state = job->state;
 	const SandControl *c = &gl->control;
 	int64_t grains = c->grain_count, waiting = c->waiting_end - c->waiting_first, bodies = 6 * (int64_t)c->body_count;
+	int64_t colliders = 6 * (int64_t)c->collider_count;
 	SandStatus status = gl->has_history ? save_springs(gl, err) : SAND_OK;
 	if (status != SAND_OK)
 	{
@@ -707,7 +781,7 @@ static SandStatus download_state(Job *job, SandError *err)
 	SandGlSpring *springs = sand_alloc((size_t)gl->spring_count, sizeof(SandGlSpring));
 	SandSpring *kept = sand_alloc((size_t)gl->spring_count, sizeof(SandSpring));
 	int32_t *ids = sand_alloc((size_t)waiting, sizeof(int32_t));
-	double *impulses = sand_alloc((size_t)bodies, sizeof(double));
+	double *impulses = sand_alloc((size_t)(bodies + colliders), sizeof(double));
 	if (fresh == NULL || traits == NULL || springs == NULL || kept == NULL || ids == NULL || impulses == NULL)
 	{
 		status = sand_fail_memory(err, (size_t)grains * (sizeof(SandGrain) + sizeof(SandTraits)), "the state");
@@ -723,9 +797,13 @@ static SandStatus download_state(Job *job, SandError *err)
 	                           : download(gl, SAND_BIND_PLACES, 4 * (grains + c->waiting_first), ids, 4 * waiting, err);
 	status = status != SAND_OK ? status
 	                           : download(gl, SAND_BIND_IMPULSES, 0, impulses, bodies * (int64_t)sizeof(double), err);
+	status = status != SAND_OK ? status
+	                           : download(gl, SAND_BIND_LOAD_SUMS, 8 * colliders * gl->chunk_count, impulses + bodies,
+	                                      8 * colliders, err);
 	status = status != SAND_OK ? status : sand_gpu_check(gl->gpu, err);
 	if (status == SAND_OK)
 	{
+		memcpy(state->collider_impulses, impulses + bodies, (size_t)colliders * sizeof(double));
 		memcpy(state->grains, fresh, (size_t)grains * sizeof(SandGrain));
 		memcpy(state->traits, traits, (size_t)grains * sizeof(SandTraits));
 		memcpy(state->waiting, ids, (size_t)waiting * sizeof(int32_t));
@@ -777,6 +855,7 @@ static SandStatus advance_job(SandGpu *gpu, void *user, SandError *err)
 	c->begin = c->time = c->list_time = job->state->time;
 	c->step_count = c->turn_steps = c->is_stepped = c->is_chosen = c->is_closing = c->contact_count = 0;
 	clear(gl, SAND_BIND_IMPULSES, 48 * (int64_t)c->body_count);
+	clear(gl, SAND_BIND_LOAD_SUMS, 48 * (int64_t)c->collider_count * (gl->chunk_count + 1));
 	status = status != SAND_OK ? status : build_list(job, true, err);
 	status = status != SAND_OK ? status : take_steps(job, err);
 	status = status != SAND_OK ? status : download_state(job, err);
@@ -942,6 +1021,9 @@ static SandStatus make_buffers(SandGlSim *gl, SandError *err)
 	    {SAND_BIND_TOUCHES, 0, "pairs with obstacles"},
 	    {SAND_BIND_NEAR_FIRSTS, 4 * (spheres + 1), "first triangles"},
 	    {SAND_BIND_NEARS, 0, "pairs with triangles"},
+	    {SAND_BIND_NEAR_LOADS, 0, "loads on triangles"},
+	    {SAND_BIND_POSES, gl->control.collider_count * (int64_t)sizeof(SandGlPose), "poses"},
+	    {SAND_BIND_LOAD_SUMS, 48 * (int64_t)gl->control.collider_count * (gl->chunk_count + 1), "loads on colliders"},
 	};
 	SandStatus status = SAND_OK;
 	for (size_t i = 0; status == SAND_OK && i < sizeof(wanted) / sizeof(wanted[0]); ++i)
@@ -1024,6 +1106,78 @@ static SandStatus fill_scene(SandGlSim *gl, const SandGlSimDesc *desc, SandError
 	return status;
 }
 
+// Meshes, and the tracks of colliders, then of bodies.
+static SandStatus fill_meshes(SandGlSim *gl, SandError *err)
+{
+	const SandScene *scene = gl->scene;
+	int64_t count = gl->meshes.track_count, bodies = scene->body_count;
+	for (int i = 0; i < scene->body_count; ++i)
+	{
+		count += scene->bodies[i].track != NULL ? sand_gl_track_size(scene->bodies[i].track) : 0;
+	}
+	double *tracks = sand_alloc((size_t)count, sizeof(double));
+	SandGlBody *records = sand_alloc((size_t)bodies, sizeof(SandGlBody));
+	SandStatus status = tracks != NULL && records != NULL
+	                        ? SAND_OK
+	                        : sand_fail_memory(err, (size_t)count * sizeof(double), "the tracks for the device");
+	if (status == SAND_OK)
+	{
+		int64_t first = gl->meshes.track_count;
+		memcpy(tracks, gl->meshes.tracks, (size_t)first * sizeof(double));
+		for (int i = 0; i < scene->body_count; ++i)
+		{
+			const SandBody *body = &scene->bodies[i];
+			records[i] = (SandGlBody){.release = body->release, .grain = body->grain, .track = (int32_t)first};
+			memcpy(records[i].axes, scene->shapes[scene->grain_shapes[body->grain]].axes, sizeof(records[i].axes));
+			if (body->track != NULL)
+			{
+				sand_gl_track_write(body->track, 0, tracks + first);
+				first += sand_gl_track_size(body->track);
+			}
+		}
+	}
+	const struct
+	{
+		int binding;
+		int64_t bytes;
+		const void *from;
+		const char *label;
+	} wanted[] = {
+	    {SAND_BIND_MESHES, gl->meshes.collider_count * (int64_t)sizeof(SandGlCollider), gl->meshes.meshes, "colliders"},
+	    {SAND_BIND_MESH_WORDS, 4 * gl->meshes.word_count, gl->meshes.words, "triangles"},
+	    {SAND_BIND_MESH_FLOATS, 4 * gl->meshes.float_count, gl->meshes.floats, "vertices"},
+	    {SAND_BIND_TRACKS, 8 * count, tracks, "tracks"},
+	    {SAND_BIND_BODIES, bodies * (int64_t)sizeof(SandGlBody), records, "bodies"},
+	};
+	for (size_t i = 0; status == SAND_OK && i < sizeof(wanted) / sizeof(wanted[0]); ++i)
+	{
+		status = ensure(gl, wanted[i].binding, wanted[i].bytes, wanted[i].label, err);
+		if (status == SAND_OK)
+		{
+			upload(gl, wanted[i].binding, 0, wanted[i].from, wanted[i].bytes);
+		}
+	}
+	sand_free(tracks);
+	sand_free(records);
+	return status;
+}
+
+static SandStatus make_states(SandGlSim *gl, SandError *err)
+{
+	int count = gl->scene->collider_count;
+	SandStatus status = sand_gl_meshes_create(gl->scene->colliders, count, &gl->meshes, err);
+	gl->states = sand_alloc((size_t)count, sizeof(SandColliderState *));
+	if (status == SAND_OK && gl->states == NULL)
+	{
+		status = sand_fail_memory(err, (size_t)count * sizeof(void *), "the colliders");
+	}
+	for (int i = 0; status == SAND_OK && i < count; ++i)
+	{
+		status = sand_collider_state_create(gl->scene->colliders[i], &gl->states[i], err);
+	}
+	return status;
+}
+
 typedef struct Setup
 {
 	SandGlSim *gl;
@@ -1035,12 +1189,12 @@ static SandStatus setup_job(SandGpu *gpu, void *user, SandError *err)
 	Setup *setup = user;
 	SandGlSim *gl = setup->gl;
 	const SandGpuDevice *device = sand_gpu_info(gpu);
-	if (device->limits.binding_count <= SAND_BIND_NEW_FIRSTS || device->limits.block_count < 16)
+	if (device->limits.binding_count <= SAND_BIND_BODIES || device->limits.block_count < 16)
 	{
 		return sand_fail(err, SAND_ERROR_GPU,
 		                 "%s binds %d storage buffers, %d in one shader, expected %d and 16; use the cpu engine",
 		                 device->name, device->limits.binding_count, device->limits.block_count,
-		                 SAND_BIND_NEW_FIRSTS + 1);
+		                 SAND_BIND_BODIES + 1);
 	}
 	SandStatus status = SAND_OK;
 	for (int i = 0; status == SAND_OK && i < PASS_COUNT; ++i)
@@ -1049,7 +1203,8 @@ static SandStatus setup_job(SandGpu *gpu, void *user, SandError *err)
 		status = sand_gpu_program_create(gpu, &desc, &gl->programs[i], err);
 	}
 	status = status != SAND_OK ? status : make_buffers(gl, err);
-	return status != SAND_OK ? status : fill_scene(gl, setup->desc, err);
+	status = status != SAND_OK ? status : fill_scene(gl, setup->desc, err);
+	return status != SAND_OK ? status : fill_meshes(gl, err);
 }
 
 SandStatus sand_glsim_create(const SandGlSimDesc *desc, SandGlSim **gl_out, SandError *err)
@@ -1066,7 +1221,9 @@ SandStatus sand_glsim_create(const SandGlSimDesc *desc, SandGlSim **gl_out, Sand
 	gl->batch_steps = 4;
 	set_control(gl, desc);
 	set_levels(gl, desc->list);
-	SandStatus status = sand_gpu_create(&desc->gpu, &gl->gpu, err);
+	gl->chunk_count = (desc->sphere_count - 1) / desc->chunk_spheres + 1;
+	SandStatus status = make_states(gl, err);
+	status = status != SAND_OK ? status : sand_gpu_create(&desc->gpu, &gl->gpu, err);
 	Setup setup = {gl, desc};
 	status = status != SAND_OK ? status : sand_gpu_run(gl->gpu, setup_job, &setup, err);
 	if (status != SAND_OK)
@@ -1083,6 +1240,12 @@ void sand_glsim_destroy(SandGlSim *gl)
 	if (gl != NULL)
 	{
 		sand_gpu_destroy(gl->gpu);
+		for (int i = 0; gl->states != NULL && i < gl->scene->collider_count; ++i)
+		{
+			sand_collider_state_destroy(gl->states[i]);
+		}
+		sand_free(gl->states);
+		sand_gl_meshes_destroy(&gl->meshes);
 		sand_free(gl);
 	}
 }

@@ -1304,6 +1304,11 @@ static SandStatus advance_gl(SandSim *sim, double seconds, SandCancel *cancel, S
 		sim->waiting_count = state.waiting_count;
 		sim->next_birth = state.next_birth;
 		sim->is_changed = false;
+		sim->has_driven = false;
+		for (int i = 0; i < sim->grain_count && sim->scene->body_count > 0; ++i)
+		{
+			sim->has_driven = sim->has_driven || (sim->grains[i].flags & SAND_GRAIN_DRIVEN) != 0;
+		}
 		sim->chunk_count = 0; // the host's pairs are not this state's
 		sim->force_seconds += sand_ticks() - begin;
 	}

@@ -4,7 +4,21 @@
 layout(local_size_x = 256) in;
 layout(location = 0) uniform uint is_ending; // not 0: only counts
 #define USE_PARTIALS
+#define USE_GRAINS
 #include "engine.glsl"
+#include "track.glsl"
+layout(std430, binding = SAND_BIND_MESHES) readonly buffer MeshBlock
+{
+	SandGlCollider meshes[];
+};
+layout(std430, binding = SAND_BIND_PLACES) readonly buffer PlaceBlock
+{
+	int places[];
+};
+layout(std430, binding = SAND_BIND_BODIES) readonly buffer BodyBlock
+{
+	SandGlBody bodies[];
+};
 
 shared double fastest[256];
 
@@ -23,9 +37,37 @@ double fifth_root(double x)
 	return root;
 }
 
+// Of the colliders in the longest step from now, m/s.
+double collider_speed()
+{
+	double speed = 0.0lf;
+	double_p until = control.time + control.step_limit;
+	for (int c = 0; c < control.collider_count; ++c)
+	{
+		double own = meshes[c].track >= 0    ? track_speed(meshes[c].track, control.time, until)
+		             : meshes[c].frames >= 0 ? frames_speed(meshes[c].frames, control.time, until)
+		                                     : 0.0lf;
+		speed = own > speed ? own : speed;
+	}
+	return speed;
+}
+
+bool is_release_due()
+{
+	for (int b = 0; b < control.body_count; ++b)
+	{
+		if (bodies[b].release > 0.0lf && control.time >= bodies[b].release &&
+		    (grains[places[bodies[b].grain]].flags & SAND_GRAIN_DRIVEN) != 0)
+		{
+			return true;
+		}
+	}
+	return false;
+}
+
 double safe_step()
 {
-	double_p speed = sqrt(control.fastest_square) + control.collider_speed, step = control.step_limit;
+	double_p speed = sqrt(control.fastest_square) + collider_speed(), step = control.step_limit;
 	if (speed > control.max_speed)
 	{
 		step = step * fifth_root(control.max_speed / speed);
@@ -117,6 +159,13 @@ void main()
 	}
 	if (control.halt != SAND_HALT_NONE)
 	{
+		return;
+	}
+	if (is_release_due())
+	{
+		control.is_chosen = 1;
+		control.list_time = control.time;
+		control.halt = SAND_HALT_RELEASE;
 		return;
 	}
 	control.is_chosen = 0;

@@ -88,6 +88,7 @@
 #define SAND_BIND_NEW_FIRSTS 51
 #define SAND_BIND_NEW_SPRINGS 49
 #define SAND_BIND_CURSORS 50       // cleared counters
+#define SAND_BIND_BODIES 52        // SandGlBody
 
 #define SAND_NO_GRAIN 0x7fffffff
 #define SAND_NO_BUCKET 0xffffffffu
@@ -292,6 +293,15 @@ SAND_STRUCT(SandGlPose)
 SAND_STRUCT_END(SandGlPose)
 SAND_OFFSET(SandGlPose, is_moving, 120)
 SAND_SIZE(SandGlPose, 128)
+// A body that may follow a track until it is let go.
+SAND_STRUCT(SandGlBody)
+	double axes[4]; // w x y z: turns principal axes to those of the description
+	double release; // s; <= 0 = never
+	int32_t grain;  // id
+	int32_t track;  // first number of its track; only of a driven one
+SAND_STRUCT_END(SandGlBody)
+SAND_OFFSET(SandGlBody, track, 44)
+SAND_SIZE(SandGlBody, 48)
 
 // All that the passes of a step have to know, and what they tell.
 SAND_STRUCT(SandControl)
@@ -319,7 +329,6 @@ SAND_STRUCT(SandControl)
 	double birth_slack;        // s, that a birth waits for a list
 	double fastest_square;     // (m/s)^2
 	double fast_speed;         // m/s, of the list
-	double collider_speed;     // m/s, fastest in the coming step
 	double birth_room;         // m
 	double sort_cell;          // units, about the width of a cell of the grains' order
 	double thresholds[SAND_MARGIN_CHOICES]; // m/s, above which a grain may count as fast
@@ -336,7 +345,6 @@ SAND_STRUCT(SandControl)
 	int32_t has_history;
 	int32_t waiting_first, waiting_end, waiting_due; // of the ids that wait to be born
 	int32_t rival_count;
-	int32_t has_driven;
 	int32_t halt;
 	int32_t is_stepped; // a move has been made that is not yet counted
 	int32_t is_chosen;  // the step is chosen already
