@@ -293,6 +293,7 @@ SAND_STRUCT(SandGlPose)
 SAND_STRUCT_END(SandGlPose)
 SAND_OFFSET(SandGlPose, is_moving, 120)
 SAND_SIZE(SandGlPose, 128)
+
 // A body that may follow a track until it is let go.
 SAND_STRUCT(SandGlBody)
 	double axes[4]; // w x y z: turns principal axes to those of the description

@@ -50,7 +50,7 @@ CORE = {
     "list": {"base", "kernel", "pool", "sort"},
     "scheme": {"base", "kernel"},
     "glcollider": {"base", "collider", "layout", "track"},
-    "glsim": {"base", "gpu", "kernel", "layout", "list", "scene"},
+    "glsim": {"base", "glcollider", "gpu", "kernel", "layout", "list", "scene"},
     "sim": {"base", "glsim", "gpu", "kernel", "list", "pool", "scene", "scheme", "sort"},
     "cache": {"base", "io"},
     "gpu": {"base", "layout", "shaders"},  # shaders/layout.h, and the header that shaders/embed.py makes

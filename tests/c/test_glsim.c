@@ -22,6 +22,12 @@ typedef struct Bed
 	float places[GRAIN_LIMIT * 3], velocities[GRAIN_LIMIT * 3], scales[GRAIN_LIMIT];
 	int32_t grain_shapes[GRAIN_LIMIT], grain_materials[GRAIN_LIMIT];
 	float spots[16 * 3];
+	SandColliderDesc colliders[3];
+	SandMesh *meshes[3];
+	SandTrack tracks[2];
+	double samples[2][8 * 7];
+	float frames[4 * 3 * 512];
+	SandBody bodies[2];
 } Bed;
 
 static void make_bed(Bed *bed, int side, int layers)
@@ -133,6 +139,11 @@ static void compare(const char *name, const Bed *bed, int frames, double seconds
 		SandSimInfo a = sand_sim_info(cpu), b = sand_sim_info(gl);
 		is_same = CHECK(sand_sim_hash(cpu) == sand_sim_hash(gl)) && is_same;
 		is_same = CHECK_INT(b.contact_count, a.contact_count) && is_same;
+		double loads[2][2][6 * 3];
+		memset(loads, 0, sizeof(loads));
+		sand_sim_loads(cpu, loads[0][0], loads[0][1]);
+		sand_sim_loads(gl, loads[1][0], loads[1][1]);
+		is_same = CHECK(memcmp(loads[0], loads[1], sizeof(loads[0])) == 0) && is_same;
 		if (!is_same)
 		{
 			printf(
@@ -424,6 +435,103 @@ static void a_cancelled_device_stops_at_a_whole_step(void)
 	sand_scene_destroy(scene);
 }
 
+// Poses along an arc, turning about z and x.
+static void make_track(Bed *to, int number, const double middle[3], double radius, double turn)
+{
+	for (int i = 0; i < 8; ++i)
+	{
+		double *sample = to->samples[number] + 7 * i, angle = turn * i, share = 0.5 * angle;
+		sample[0] = middle[0] + radius * cos(angle);
+		sample[1] = middle[1] + radius * sin(angle);
+		sample[2] = middle[2] + 0.002 * i;
+		sample[3] = cos(share);
+		sample[4] = 0.6 * sin(share);
+		sample[5] = 0;
+		sample[6] = 0.8 * sin(share);
+	}
+	to->tracks[number] =
+	    (SandTrack){.begin = 0, .interval = 0.02, .samples = to->samples[number], .sample_count = 8};
+}
+
+// A box of triangles that stands around the sand, a slab that turns in it, and a floor that bends.
+static void meshes_hold_as_on_the_cpu(void)
+{
+	const float low[3] = {-0.001f, -0.001f, -0.001f}, high[3] = {0.097f, 0.097f, 0.3f};
+	const float slab_low[3] = {-0.02f, -0.004f, -0.004f}, slab_high[3] = {0.02f, 0.004f, 0.004f};
+	const float floor_low[3] = {0.001f, 0.001f, 0.0005f}, floor_high[3] = {0.095f, 0.095f, 0.0015f};
+	TestShape shapes[3] = {{0}};
+	test_shape_grid_box(&shapes[0], low, high, 3);
+	test_shape_box(&shapes[1], slab_low, slab_high, false);
+	test_shape_grid_box(&shapes[2], floor_low, floor_high, 3);
+	for (int shear = 0; shear < SAND_SHEAR_COUNT; ++shear)
+	{
+		make_bed(&bed, 4, 3);
+		set_shapes(&bed, 3);
+		bed.materials[0].shear = (SandShear)shear;
+		bed.materials[0].rolling = shear == 0 ? 0 : 0.1f;
+		bed.desc.obstacle_count = 0;
+		for (int i = 0; i < bed.desc.grain_count; ++i)
+		{
+			bed.places[3 * i + 2] += 0.03f;
+		}
+		for (int i = 0; i < 3; ++i)
+		{
+			bed.meshes[i] = test_shape_mesh(&shapes[i], "mesh");
+			bed.colliders[i] = (SandColliderDesc){.mesh = bed.meshes[i]};
+		}
+		make_track(&bed, 0, (const double[3]){0.04, 0.048, 0.012}, 0.01, 0.3);
+		bed.colliders[1].track = &bed.tracks[0];
+		int vertices = bed.meshes[2]->vertex_count;
+		if (!CHECK(3 * vertices * 4 <= (int)(sizeof(bed.frames) / sizeof(bed.frames[0]))))
+		{
+			return;
+		}
+		for (int f = 0; f < 4; ++f)
+		{
+			for (int v = 0; v < vertices; ++v)
+			{
+				float *to = bed.frames + 3 * (vertices * f + v);
+				memcpy(to, bed.meshes[2]->vertices + 3 * v, 3 * sizeof(float));
+				to[2] += 0.003f * (float)f * (float)sin(30.0 * (double)to[0]);
+			}
+		}
+		bed.colliders[2].frames = bed.frames;
+		bed.colliders[2].frame_count = 4;
+		bed.colliders[2].frame_interval = 0.03;
+		bed.desc.colliders = bed.colliders;
+		bed.desc.collider_count = 3;
+		compare("meshes", &bed, 3, 0.04);
+		for (int i = 0; i < 3; ++i)
+		{
+			sand_mesh_destroy(bed.meshes[i]);
+		}
+	}
+	for (int i = 0; i < 3; ++i)
+	{
+		test_shape_free(&shapes[i]);
+	}
+}
+
+// One body is driven through the sand and let go, one is free; another sleeper-prone bed beside.
+static void bodies_are_driven_and_let_go_as_on_the_cpu(void)
+{
+	make_bed(&bed, 4, 3);
+	set_shapes(&bed, 3);
+	bed.materials[0].shear = SAND_SHEAR_HISTORY;
+	bed.desc.sleep_speed = 0.02f;
+	make_track(&bed, 0, (const double[3]){0.012, 0.012, 0.014}, 0.0, 0.4);
+	for (int i = 0; i < 8; ++i)
+	{
+		bed.samples[0][7 * i] += 0.004 * i;
+	}
+	bed.grain_shapes[0] = 2;
+	bed.bodies[0] = (SandBody){.grain = 0, .track = &bed.tracks[0], .release = 0.05};
+	bed.bodies[1] = (SandBody){.grain = 5};
+	bed.desc.bodies = bed.bodies;
+	bed.desc.body_count = 2;
+	compare("bodies", &bed, 4, 0.03);
+}
+
 void test_glsim(void)
 {
 	if (!has_device())
@@ -440,6 +548,8 @@ void test_glsim(void)
 	RUN(fields_and_outflows_are_the_same);
 	RUN(sleepers_and_walls_are_the_same);
 	RUN(births_are_the_same);
+	RUN(meshes_hold_as_on_the_cpu);
+	RUN(bodies_are_driven_and_let_go_as_on_the_cpu);
 	RUN(checkpoints_change_engines);
 	RUN(a_cancelled_device_stops_at_a_whole_step);
 	RUN(failing_devices_change_no_bit);
