@@ -50,7 +50,10 @@ def still(scene, name):
 
 
 class Worker:
-    """Devices come, compute and go on a thread of ours for as long as the block lasts."""
+    """Calls something on a thread of ours, again and again, for as long as the block lasts."""
+
+    def __init__(self, work=device_names):
+        self.work = work
 
     def __enter__(self):
         self.is_over = threading.Event()
@@ -62,7 +65,7 @@ class Worker:
     def run(self):
         try:
             while not self.is_over.is_set():
-                device_names()
+                self.work()
                 self.counts += 1
         except BaseException as error:  # told by the test, on its own thread
             self.errors.append(error)
@@ -95,6 +98,45 @@ def test_our_gl_beside_cycles():
 
 def test_our_gl_beside_workbench():
     check_engine("BLENDER_WORKBENCH")
+
+
+def falling_grains():
+    core = harness.room("engine").core
+    grid = np.stack(np.meshgrid(*[np.arange(4)] * 3, indexing="ij"), -1).reshape(-1, 3)
+    return core.Scene(
+        positions=(grid * 0.024 + 0.015).astype(np.float32),
+        shapes=[core.shape("tetrahedron", 0.005)],
+        planes=np.array([(0, 0, 0, 0, 0, 1)], np.float32),
+        max_speed=2,
+    )
+
+
+def test_sand_on_the_gl_engine_beside_cycles():
+    """The engine computes on its device while Cycles renders: same pictures, same sand."""
+    core = harness.room("engine").core
+    sand = falling_grains()
+    alone = core.Sim(sand)
+    alone.advance(0.02)
+    hashes = []
+
+    def simulate():
+        sim = core.Sim(sand, engine="gl")
+        sim.advance(0.02)
+        hashes.append(sim.hash())
+        check_equal(sim.engine()["engine"], "gl", "the engine at the end")
+
+    scene = cube_scene("CYCLES")
+    first = still(scene, "alone")
+    with Worker(simulate) as worker:
+        for i in range(ROUNDS):
+            picture = still(scene, f"beside_{i}")
+            check(bool(np.array_equal(picture, first)), f"picture {i} differs beside the gl engine")
+            check(not worker.errors, f"the gl engine failed beside Cycles: {worker.errors}")
+    check(not worker.errors, f"the gl engine failed beside Cycles: {worker.errors}")
+    check(len(hashes) > 0, "no simulation ended while the pictures were rendered")
+    if all(device["is_software"] for device in core.devices() if device["is_usable"]):
+        check_equal(set(hashes), {alone.hash()}, "the sand beside Cycles")
+    print(f"  {ROUNDS} pictures, {len(hashes)} simulations beside them")
 
 
 if __name__ == "__main__":
