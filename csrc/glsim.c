@@ -1193,8 +1193,7 @@ static SandStatus setup_job(SandGpu *gpu, void *user, SandError *err)
 	{
 		return sand_fail(err, SAND_ERROR_GPU,
 		                 "%s binds %d storage buffers, %d in one shader, expected %d and 16; use the cpu engine",
-		                 device->name, device->limits.binding_count, device->limits.block_count,
-		                 SAND_BIND_BODIES + 1);
+		                 device->name, device->limits.binding_count, device->limits.block_count, SAND_BIND_BODIES + 1);
 	}
 	SandStatus status = SAND_OK;
 	for (int i = 0; status == SAND_OK && i < PASS_COUNT; ++i)

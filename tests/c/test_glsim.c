@@ -449,8 +449,7 @@ static void make_track(Bed *to, int number, const double middle[3], double radiu
 		sample[5] = 0;
 		sample[6] = 0.8 * sin(share);
 	}
-	to->tracks[number] =
-	    (SandTrack){.begin = 0, .interval = 0.02, .samples = to->samples[number], .sample_count = 8};
+	to->tracks[number] = (SandTrack){.begin = 0, .interval = 0.02, .samples = to->samples[number], .sample_count = 8};
 }
 
 // A box of triangles that stands around the sand, a slab that turns in it, and a floor that bends.
