@@ -405,6 +405,10 @@ def missing_packages(python, version, wants_checks, libraries):
             missing[package] = header
     if not os.path.isabs((output_of(["gcc", "-print-file-name=libGLEW.a"]) or "").strip()):
         missing["libglew-dev"] = "GLEW as a static library"
+    # gcc answers with a path when it has the file, and with the bare name when it has not.
+    archive = (output_of(["gcc", "-print-file-name=libzstd.a"]) or "").strip()
+    if output_of(["pkg-config", "--exists", "libzstd"]) is None or not os.path.isabs(archive):
+        missing["libzstd-dev"] = "zstd's header and static library"
     include = (output_of([python, "-c", "import sysconfig; print(sysconfig.get_paths()['include'])"]) or "").strip()
     if not os.path.exists(os.path.join(include, "Python.h")):
         missing["python%s-dev" % version] = "Python.h"

@@ -78,7 +78,7 @@ static bool is_failure_due(void)
 	return true;
 }
 
-void *sand_alloc(size_t count, size_t size)
+void *sand_alloc_raw(size_t count, size_t size)
 {
 	if (size != 0 && count > (SIZE_MAX - 2 * BLOCK_ALIGNMENT) / size)
 	{
@@ -95,10 +95,19 @@ void *sand_alloc(size_t count, size_t size)
 	{
 		return NULL;
 	}
-	memset(block, 0, block_bytes);
 	memcpy(block, &block_bytes, sizeof(block_bytes));
 	atomic_fetch_add(&allocated_bytes, block_bytes);
 	return (char *)block + BLOCK_ALIGNMENT;
+}
+
+void *sand_alloc(size_t count, size_t size)
+{
+	void *memory = sand_alloc_raw(count, size);
+	if (memory != NULL)
+	{
+		memset(memory, 0, count * size);
+	}
+	return memory;
 }
 
 void sand_free(void *memory)

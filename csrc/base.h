@@ -54,7 +54,9 @@ const char *sand_status_name(SandStatus status);
 /// Zeroed array of count elements, 64-byte aligned; NULL when count * size overflows or memory is short.
 /// count or size 0 gives a valid pointer to free. Any thread.
 void *sand_alloc(size_t count, size_t size);
-/// Counterpart of sand_alloc; NULL is fine. Any thread.
+/// The same, not zeroed: for large blocks that are filled at once.
+void *sand_alloc_raw(size_t count, size_t size);
+/// Counterpart of both; NULL is fine. Any thread.
 void sand_free(void *memory);
 /// Bytes now held through sand_alloc, process-wide. Any thread. Used by leak tests and memory reports.
 size_t sand_alloc_bytes(void);

@@ -1,10 +1,13 @@
 // cache: frames on disk. Comes in: named arrays. Goes out: the same arrays, or a sentence. Knows no physics.
-// One file per frame: header, table of arrays, blocks of data. Byte by byte: docs/cache-format.md.
-// The header's checksum covers the header, the table's checksum (kept in the header) covers the table, and each array's
-// checksum (kept in the table) covers its block: so one array can be read and trusted without the others.
+// One file per frame: header, table of arrays, and for each array a directory of its pieces and the pieces (codec).
+// Byte by byte: docs/cache-format.md. The header's checksum covers the header, the table's checksum (kept in the
+// header) covers the table, each array's (kept in the table) its directory, and each piece's (kept in the directory)
+// the piece: so a part of an array can be read and trusted without the rest, and the header's checksum stands for all
+// contents.
 #include "cache.h"
 
 #include "io.h"
+#include "pool.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -19,12 +22,14 @@
 #define ENDIAN_TAG 0x01020304u
 #define FRAME_NAME_BYTES 32
 #define OWN_NAME_BYTES 96 // "frame_-2147483648.sand" and the ending of a temporary, generously
-#define LABEL_BYTES 200   // of a path shown in a sentence
+#define LABEL_BYTES 160   // of a path shown in a sentence
+#define HAS_BASE 1u       // flag of the header
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "frames are written as they lie in memory: little-endian only");
 
-typedef struct FileHeader
+/// The same in every version.
+typedef struct FileStart
 {
 	unsigned char magic[8];
 	uint32_t version;
@@ -39,11 +44,31 @@ typedef struct FileHeader
 	uint64_t settings_hash;
 	uint64_t state_hash;
 	uint64_t table_checksum;
+} FileStart;
+
+typedef struct FileHeader1
+{
+	FileStart start;
 	unsigned char reserved[40]; // zero
 	uint64_t header_checksum;   // of the 120 bytes above
+} FileHeader1;
+
+typedef struct FileHeader
+{
+	FileStart start;
+	float bounds[6];
+	double tolerance;
+	uint32_t exact_count;
+	uint32_t flags; // HAS_BASE
+	uint64_t base_identity;
+	int32_t base_frame;
+	uint32_t level_count; // of the codec: so that a reader with other levels says so
+	char engine[SAND_CACHE_ENGINE_BYTES];
+	unsigned char reserved[48]; // zero
+	uint64_t header_checksum;   // of the 248 bytes above
 } FileHeader;
 
-typedef struct FileEntry
+typedef struct FileEntry1
 {
 	char name[SAND_CACHE_NAME_BYTES]; // filled up with zeros
 	uint32_t type;
@@ -52,30 +77,63 @@ typedef struct FileEntry
 	uint64_t byte_count;
 	uint64_t checksum;
 	uint64_t reserved; // zero
+} FileEntry1;
+
+typedef struct FileEntry
+{
+	char name[SAND_CACHE_NAME_BYTES]; // filled up with zeros
+	uint32_t type;
+	uint32_t component_count;
+	uint64_t offset; // of the directory, from the start of the file
+	uint64_t byte_count;
+	uint64_t checksum; // of the directory and the exact rows behind it
+	uint32_t encoding;
+	uint32_t word_bytes;
+	double step;
+	int32_t origin[3];
+	float error;
+	unsigned char reserved[40]; // zero
 } FileEntry;
 
-_Static_assert(sizeof(FileHeader) == 128, "the header is 128 bytes on disk");
-_Static_assert(offsetof(FileHeader, version) == 8, "on disk");
-_Static_assert(offsetof(FileHeader, endian_tag) == 12, "on disk");
-_Static_assert(offsetof(FileHeader, header_bytes) == 16, "on disk");
-_Static_assert(offsetof(FileHeader, array_count) == 20, "on disk");
-_Static_assert(offsetof(FileHeader, layout_hash) == 24, "on disk");
-_Static_assert(offsetof(FileHeader, total_bytes) == 32, "on disk");
-_Static_assert(offsetof(FileHeader, frame) == 40, "on disk");
-_Static_assert(offsetof(FileHeader, count) == 44, "on disk");
-_Static_assert(offsetof(FileHeader, seconds) == 48, "on disk");
-_Static_assert(offsetof(FileHeader, settings_hash) == 56, "on disk");
-_Static_assert(offsetof(FileHeader, state_hash) == 64, "on disk");
-_Static_assert(offsetof(FileHeader, table_checksum) == 72, "on disk");
-_Static_assert(offsetof(FileHeader, reserved) == 80, "on disk");
-_Static_assert(offsetof(FileHeader, header_checksum) == 120, "on disk");
-_Static_assert(sizeof(FileEntry) == 64, "a table entry is 64 bytes on disk");
+_Static_assert(sizeof(FileStart) == 80, "on disk");
+_Static_assert(offsetof(FileStart, version) == 8, "on disk");
+_Static_assert(offsetof(FileStart, endian_tag) == 12, "on disk");
+_Static_assert(offsetof(FileStart, header_bytes) == 16, "on disk");
+_Static_assert(offsetof(FileStart, array_count) == 20, "on disk");
+_Static_assert(offsetof(FileStart, layout_hash) == 24, "on disk");
+_Static_assert(offsetof(FileStart, total_bytes) == 32, "on disk");
+_Static_assert(offsetof(FileStart, frame) == 40, "on disk");
+_Static_assert(offsetof(FileStart, count) == 44, "on disk");
+_Static_assert(offsetof(FileStart, seconds) == 48, "on disk");
+_Static_assert(offsetof(FileStart, settings_hash) == 56, "on disk");
+_Static_assert(offsetof(FileStart, state_hash) == 64, "on disk");
+_Static_assert(offsetof(FileStart, table_checksum) == 72, "on disk");
+_Static_assert(sizeof(FileHeader1) == 128, "the header of version 1 is 128 bytes on disk");
+_Static_assert(offsetof(FileHeader1, header_checksum) == 120, "on disk");
+_Static_assert(sizeof(FileHeader) == 256, "the header is 256 bytes on disk");
+_Static_assert(offsetof(FileHeader, bounds) == 80, "on disk");
+_Static_assert(offsetof(FileHeader, tolerance) == 104, "on disk");
+_Static_assert(offsetof(FileHeader, exact_count) == 112, "on disk");
+_Static_assert(offsetof(FileHeader, flags) == 116, "on disk");
+_Static_assert(offsetof(FileHeader, base_identity) == 120, "on disk");
+_Static_assert(offsetof(FileHeader, base_frame) == 128, "on disk");
+_Static_assert(offsetof(FileHeader, level_count) == 132, "on disk");
+_Static_assert(offsetof(FileHeader, engine) == 136, "on disk");
+_Static_assert(offsetof(FileHeader, reserved) == 200, "on disk");
+_Static_assert(offsetof(FileHeader, header_checksum) == 248, "on disk");
+_Static_assert(sizeof(FileEntry1) == 64, "a table entry of version 1 is 64 bytes on disk");
+_Static_assert(sizeof(FileEntry) == 128, "a table entry is 128 bytes on disk");
 _Static_assert(offsetof(FileEntry, type) == 24, "on disk");
 _Static_assert(offsetof(FileEntry, component_count) == 28, "on disk");
 _Static_assert(offsetof(FileEntry, offset) == 32, "on disk");
 _Static_assert(offsetof(FileEntry, byte_count) == 40, "on disk");
 _Static_assert(offsetof(FileEntry, checksum) == 48, "on disk");
-_Static_assert(offsetof(FileEntry, reserved) == 56, "on disk");
+_Static_assert(offsetof(FileEntry, encoding) == 56, "on disk");
+_Static_assert(offsetof(FileEntry, word_bytes) == 60, "on disk");
+_Static_assert(offsetof(FileEntry, step) == 64, "on disk");
+_Static_assert(offsetof(FileEntry, origin) == 72, "on disk");
+_Static_assert(offsetof(FileEntry, error) == 84, "on disk");
+_Static_assert(offsetof(FileEntry, reserved) == 88, "on disk");
 
 // The first byte is no text and loses its top bit on a 7-bit path; CR LF and Ctrl-Z show a file copied as text.
 static const unsigned char magic[8] = {0x89, 'S', 'A', 'N', 'D', '\r', '\n', 0x1A};
@@ -117,11 +175,6 @@ static uint64_t layout_hash(const FileEntry *entries, uint32_t array_count)
 	return hash;
 }
 
-static uint64_t header_checksum(const FileHeader *header)
-{
-	return sand_hash64(header, offsetof(FileHeader, header_checksum), 0);
-}
-
 static bool is_zero(const void *bytes, size_t byte_count)
 {
 	const unsigned char *byte = bytes;
@@ -135,24 +188,75 @@ static bool is_zero(const void *bytes, size_t byte_count)
 	return true;
 }
 
-/// Length of a name by the rules of SandCacheArray; 0 when it breaks them.
-static size_t name_length(const char name[SAND_CACHE_NAME_BYTES])
+/// Length of a text of printable ASCII that ends within byte_count; SIZE_MAX when it breaks these rules.
+static size_t text_length(const char *text, size_t byte_count)
 {
 	size_t length = 0;
-	while (length < SAND_CACHE_NAME_BYTES && name[length] != '\0')
+	while (length < byte_count && text[length] != '\0')
 	{
-		if (name[length] < ' ' || name[length] > '~')
+		if (text[length] < ' ' || text[length] > '~')
 		{
-			return 0;
+			return SIZE_MAX;
 		}
 		++length;
 	}
-	return length < SAND_CACHE_NAME_BYTES ? length : 0;
+	return length < byte_count ? length : SIZE_MAX;
+}
+
+/// Length of a name by the rules of SandCacheArray; 0 when it breaks them.
+static size_t name_length(const char name[SAND_CACHE_NAME_BYTES])
+{
+	size_t length = text_length(name, SAND_CACHE_NAME_BYTES);
+	return length == SIZE_MAX ? 0 : length;
 }
 
 static bool is_type(uint32_t type)
 {
 	return type == SAND_CACHE_F32 || type == SAND_CACHE_I32;
+}
+
+static SandCodec codec_of(const FileEntry *entry)
+{
+	return (SandCodec){
+	    .is_int = entry->type == SAND_CACHE_I32,
+	    .component_count = entry->component_count,
+	    .encoding = entry->encoding,
+	    .word_bytes = entry->word_bytes,
+	    .step = entry->step,
+	    .origin = {entry->origin[0], entry->origin[1], entry->origin[2]},
+	};
+}
+
+/// Directory of the pieces and the exact rows behind it.
+static uint64_t directory_bytes(uint32_t count)
+{
+	return (uint64_t)sand_codec_chunk_count(count) * sand_codec_level_count(count) * sizeof(SandCodecPiece);
+}
+
+static uint64_t exact_bytes(uint32_t encoding, uint32_t component_count, uint32_t exact_count)
+{
+	return encoding == SAND_ENCODING_EXACT ? 0 : array_bytes(exact_count, component_count);
+}
+
+SandEncoding sand_cache_encoding(const char *name)
+{
+	static const struct
+	{
+		const char *name;
+		SandEncoding encoding;
+	} known[] = {{"position", SAND_ENCODING_GRID},
+	             {"rotation", SAND_ENCODING_TURN},
+	             {"orientation", SAND_ENCODING_TURN},
+	             {"velocity", SAND_ENCODING_HALF},
+	             {"spin", SAND_ENCODING_HALF}};
+	for (size_t i = 0; i < sizeof known / sizeof known[0]; ++i)
+	{
+		if (strcmp(name, known[i].name) == 0)
+		{
+			return known[i].encoding;
+		}
+	}
+	return SAND_ENCODING_EXACT;
 }
 
 void sand_cache_frame_name(int32_t frame, char name_out[32])
@@ -205,9 +309,1029 @@ static SandStatus join(const char *folder, const char *name, char **path_out, Sa
 	return SAND_OK;
 }
 
+/// One block for arrays of row_count rows, each at a multiple of 64 bytes; their places into places_out.
+static SandStatus alloc_arrays(const FileEntry *const *entries, int array_count, uint32_t row_count, void **block_out,
+                               void **places_out, SandError *err)
+{
+	uint64_t total = 0;
+	for (int i = 0; i < array_count; ++i)
+	{
+		total += aligned(array_bytes(row_count, entries[i]->component_count)); // at most 32 of 2^38
+	}
+	unsigned char *block = total <= SIZE_MAX ? sand_alloc_raw((size_t)total, 1) : NULL;
+	if (block == NULL)
+	{
+		return sand_fail_memory(err, (size_t)total, "the arrays of a frame");
+	}
+	*block_out = block;
+	for (int i = 0; i < array_count; ++i)
+	{
+		places_out[i] = block;
+		block += aligned(array_bytes(row_count, entries[i]->component_count));
+	}
+	return SAND_OK;
+}
+
+// Reading
+
+static const char damaged[] = "the file is damaged, bake this frame again";
+
+/// Where bytes come from: an open file, or memory.
+typedef struct Source
+{
+	const char *label; // for sentences, shortened
+	const char *path;  // of the file
+	SandIoFile file;
+	const unsigned char *bytes; // NULL: the file
+	uint64_t byte_count;
+} Source;
+
+/// The caller has made sure that the bytes are there.
+static SandStatus source_read(const Source *source, uint64_t offset, void *bytes_out, size_t byte_count, SandError *err)
+{
+	assert(offset + byte_count <= source->byte_count);
+	if (source->bytes == NULL)
+	{
+		return sand_io_read_at(&source->file, source->path, offset, bytes_out, byte_count, err);
+	}
+	if (byte_count > 0)
+	{
+		memcpy(bytes_out, source->bytes + offset, byte_count);
+	}
+	return SAND_OK;
+}
+
+/// Header and table of a file, checked. Those of version 1 are kept in the form of version 2: exact, in one piece.
+typedef struct Head
+{
+	FileHeader header; // version as in the file
+	FileEntry entries[SAND_CACHE_ARRAY_LIMIT];
+} Head;
+
+/// What every version has.
+static SandStatus check_start(const char *label, const FileStart *start, SandError *err)
+{
+	if (memcmp(start->magic, magic, sizeof magic) != 0)
+	{
+		const unsigned char *found = start->magic;
+		return sand_fail(
+		    err, SAND_ERROR_CACHE,
+		    "'%s' is not a Barchan frame: it begins with %02x %02x %02x %02x, expected %02x %02x %02x %02x "
+		    "and four more bytes of a Barchan frame",
+		    label, found[0], found[1], found[2], found[3], magic[0], magic[1], magic[2], magic[3]);
+	}
+	if (start->endian_tag != ENDIAN_TAG)
+	{
+		return sand_fail(err, SAND_ERROR_CACHE,
+		                 "'%s' has the byte order tag %08" PRIx32 ", expected %08x: it comes from another kind of "
+		                 "machine or is damaged, bake it again",
+		                 label, start->endian_tag, ENDIAN_TAG);
+	}
+	if (start->version < 1 || start->version > SAND_CACHE_VERSION)
+	{
+		return sand_fail(err, SAND_ERROR_CACHE,
+		                 "'%s' has format version %" PRIu32 ", this Barchan reads versions 1 to %d; %s", label,
+		                 start->version, SAND_CACHE_VERSION,
+		                 start->version > SAND_CACHE_VERSION ? "update Barchan or bake again" : "bake again");
+	}
+	size_t header_bytes = start->version == 1 ? sizeof(FileHeader1) : sizeof(FileHeader);
+	if (start->header_bytes != header_bytes)
+	{
+		return sand_fail(err, SAND_ERROR_CACHE, "'%s' has a header of %" PRIu32 " bytes, expected %zu; %s", label,
+		                 start->header_bytes, header_bytes, damaged);
+	}
+	return SAND_OK;
+}
+
+/// The header's own checksum, and what it says of itself.
+static SandStatus check_header(const char *label, const FileStart *start, uint64_t found, uint64_t expected,
+                               bool is_reserved_zero, uint64_t byte_count, SandError *err)
+{
+	if (found != expected)
+	{
+		return sand_fail(err, SAND_ERROR_CACHE,
+		                 "'%s': the header's checksum is %016" PRIx64 ", its bytes give %016" PRIx64 "; %s", label,
+		                 found, expected, damaged);
+	}
+	if (!is_reserved_zero)
+	{
+		return sand_fail(err, SAND_ERROR_CACHE, "'%s': the header's reserved bytes are not zero; %s", label, damaged);
+	}
+	if (!isfinite(start->seconds))
+	{
+		return sand_fail(err, SAND_ERROR_CACHE, "'%s' has the time %g s, expected a finite number; %s", label,
+		                 start->seconds, damaged);
+	}
+	if (start->total_bytes != byte_count)
+	{
+		return sand_fail(err, SAND_ERROR_CACHE, "'%s' has %" PRIu64 " bytes, its header says %" PRIu64 "; %s", label,
+		                 byte_count, start->total_bytes, damaged);
+	}
+	if (start->array_count < 1 || start->array_count > SAND_CACHE_ARRAY_LIMIT)
+	{
+		return sand_fail(err, SAND_ERROR_CACHE, "'%s' has %" PRIu32 " arrays, expected 1 to %d; %s", label,
+		                 start->array_count, SAND_CACHE_ARRAY_LIMIT, damaged);
+	}
+	return SAND_OK;
+}
+
+/// What only version 2 has.
+static SandStatus check_header_2(const char *label, const FileHeader *header, SandError *err)
+{
+	size_t length = text_length(header->engine, sizeof header->engine);
+	bool is_text = length != SIZE_MAX && is_zero(header->engine + length, sizeof header->engine - length);
+	if (!is_text || !isfinite(header->tolerance) || header->tolerance < 0 || !sand_is_finite(header->bounds, 6))
+	{
+		return sand_fail(err, SAND_ERROR_CACHE, "'%s': the %s in the header is malformed; %s", label,
+		                 !is_text                                                ? "engine's name"
+		                 : !isfinite(header->tolerance) || header->tolerance < 0 ? "tolerance"
+		                                                                         : "bounding box",
+		                 damaged);
+	}
+	if (header->exact_count > header->start.count)
+	{
+		return sand_fail(err, SAND_ERROR_CACHE, "'%s' has %" PRIu32 " exact elements of %" PRIu32 "; %s", label,
+		                 header->exact_count, header->start.count, damaged);
+	}
+	if (header->level_count != sand_codec_level_count(header->start.count))
+	{
+		return sand_fail(err, SAND_ERROR_CACHE, "'%s' has %" PRIu32 " levels, expected %" PRIu32 "; %s", label,
+		                 header->level_count, sand_codec_level_count(header->start.count), damaged);
+	}
+	int64_t back = (int64_t)header->start.frame - header->base_frame;
+	bool has_base = header->flags == HAS_BASE;
+	if (header->flags > HAS_BASE || (has_base && (back < 1 || back >= SAND_CACHE_BASE_SPAN)) ||
+	    (!has_base && (header->base_frame != 0 || header->base_identity != 0)))
+	{
+		return sand_fail(err, SAND_ERROR_CACHE,
+		                 "'%s' refers to frame %" PRId32 " in a way that cannot be (%" PRIu32 "); %s", label,
+		                 header->base_frame, header->flags, damaged);
+	}
+	return SAND_OK;
+}
+
+/// One table entry by itself: the name, type, component count and coding are sane.
+static SandStatus check_entry(const char *label, const FileEntry *entries, uint32_t index, SandError *err)
+{
+	const FileEntry *entry = &entries[index];
+	size_t length = name_length(entry->name);
+	if (length == 0 || !is_zero(entry->name + length, sizeof entry->name - length))
+	{
+		return sand_fail(err, SAND_ERROR_CACHE, "'%s', array %" PRIu32 ": the name is not printable ASCII; %s", label,
+		                 index, damaged);
+	}
+	for (uint32_t i = 0; i < index; ++i)
+	{
+		if (memcmp(entries[i].name, entry->name, sizeof entry->name) == 0)
+		{
+			return sand_fail(err, SAND_ERROR_CACHE, "'%s': two arrays are named '%s'; %s", label, entry->name, damaged);
+		}
+	}
+	if (!is_type(entry->type))
+	{
+		return sand_fail(err, SAND_ERROR_CACHE,
+		                 "'%s', array '%s': type %" PRIu32 ", expected %d (float32) or %d (int32); %s", label,
+		                 entry->name, entry->type, SAND_CACHE_F32, SAND_CACHE_I32, damaged);
+	}
+	if (entry->component_count < 1 || entry->component_count > SAND_CACHE_COMPONENT_LIMIT)
+	{
+		return sand_fail(err, SAND_ERROR_CACHE, "'%s', array '%s': %" PRIu32 " components, expected 1 to %d; %s", label,
+		                 entry->name, entry->component_count, SAND_CACHE_COMPONENT_LIMIT, damaged);
+	}
+	if (!is_zero(entry->reserved, sizeof entry->reserved))
+	{
+		return sand_fail(err, SAND_ERROR_CACHE, "'%s', array '%s': the reserved bytes are not zero; %s", label,
+		                 entry->name, damaged);
+	}
+	SandCodec codec = codec_of(entry);
+	if (!sand_codec_is_valid(&codec) || !isfinite(entry->error) || entry->error < 0)
+	{
+		return sand_fail(err, SAND_ERROR_CACHE,
+		                 "'%s', array '%s': encoding %" PRIu32 " with %" PRIu32 " bytes a number cannot be; %s", label,
+		                 entry->name, entry->encoding, entry->word_bytes, damaged);
+	}
+	return SAND_OK;
+}
+
+/// The least bytes that an array of version 2, or all the bytes of one of version 1.
+static uint64_t entry_bytes(const FileHeader *header, const FileEntry *entry)
+{
+	if (header->start.version == 1)
+	{
+		return array_bytes(header->start.count, entry->component_count);
+	}
+	return directory_bytes(header->start.count) +
+	       exact_bytes(entry->encoding, entry->component_count, header->exact_count);
+}
+
+/// The table against the header and the file's size: every array lies where the layout puts it, inside the file.
+static SandStatus check_table(const char *label, const Head *head, uint64_t table_bytes, SandError *err)
+{
+	const FileStart *start = &head->header.start;
+	bool is_old = start->version == 1;
+	uint64_t offset = start->header_bytes + table_bytes;
+	uint64_t decoded_bytes = 0;
+	for (uint32_t i = 0; i < start->array_count; ++i)
+	{
+		const FileEntry *entry = &head->entries[i];
+		SandStatus status = check_entry(label, head->entries, i, err);
+		if (status != SAND_OK)
+		{
+			return status;
+		}
+		uint64_t expected = entry_bytes(&head->header, entry);
+		if (entry->offset != offset || (is_old ? entry->byte_count != expected : entry->byte_count < expected))
+		{
+			return sand_fail(
+			    err, SAND_ERROR_CACHE,
+			    "'%s', array '%s': %" PRIu64 " bytes at %" PRIu64 ", expected %" PRIu64 "%s at %" PRIu64 "; %s", label,
+			    entry->name, entry->byte_count, entry->offset, expected, is_old ? "" : " or more", offset, damaged);
+		}
+		uint64_t room = start->total_bytes - offset; // offset is within the file, or the check below has failed
+		uint64_t taken = is_old ? aligned(expected) : entry->byte_count;
+		if (taken > room)
+		{
+			return sand_fail(err, SAND_ERROR_CACHE,
+			                 "'%s', array '%s' has %" PRIu64 " bytes at %" PRIu64 ", but the file has %" PRIu64 "; %s",
+			                 label, entry->name, taken, offset, start->total_bytes, damaged);
+		}
+		offset += taken;
+		decoded_bytes += aligned(array_bytes(start->count, entry->component_count)); // at most 32 of 2^38
+	}
+	if (offset != start->total_bytes)
+	{
+		return sand_fail(err, SAND_ERROR_CACHE, "'%s' has %" PRIu64 " bytes, its arrays end at byte %" PRIu64 "; %s",
+		                 label, start->total_bytes, offset, damaged);
+	}
+	if (decoded_bytes > SAND_CACHE_BYTE_LIMIT)
+	{
+		return sand_fail(err, SAND_ERROR_CACHE,
+		                 "'%s' would take %" PRIu64 " bytes of memory, more than %" PRIu64 "; %s", label, decoded_bytes,
+		                 SAND_CACHE_BYTE_LIMIT, damaged);
+	}
+	uint64_t layout = layout_hash(head->entries, start->array_count);
+	if (start->layout_hash != layout)
+	{
+		return sand_fail(err, SAND_ERROR_CACHE,
+		                 "'%s': the layout hash is %016" PRIx64 ", its table gives %016" PRIx64 "; %s", label,
+		                 start->layout_hash, layout, damaged);
+	}
+	return SAND_OK;
+}
+
+/// Entries of version 1 in the form of version 2.
+static SandStatus convert_entries(const char *label, const FileEntry1 *old, uint32_t array_count,
+                                  FileEntry *entries_out, SandError *err)
+{
+	for (uint32_t i = 0; i < array_count; ++i)
+	{
+		FileEntry *entry = &entries_out[i];
+		memset(entry, 0, sizeof *entry);
+		memcpy(entry, &old[i], offsetof(FileEntry1, reserved)); // the same up to there
+		entry->word_bytes = 4;
+		if (old[i].reserved != 0)
+		{
+			return sand_fail(err, SAND_ERROR_CACHE, "'%s', array '%.23s': the reserved bytes are not zero; %s", label,
+			                 old[i].name, damaged);
+		}
+	}
+	return SAND_OK;
+}
+
+static SandStatus read_table(const Source *source, Head *head, SandError *err)
+{
+	const FileStart *start = &head->header.start;
+	union
+	{
+		FileEntry1 old[SAND_CACHE_ARRAY_LIMIT];
+		FileEntry now[SAND_CACHE_ARRAY_LIMIT];
+	} table;
+	bool is_old = start->version == 1;
+	size_t table_bytes = start->array_count * (is_old ? sizeof table.old[0] : sizeof table.now[0]);
+	if (table_bytes > source->byte_count - start->header_bytes)
+	{
+		return sand_fail(err, SAND_ERROR_CACHE,
+		                 "'%s' has %" PRIu64 " bytes, its table of %" PRIu32 " arrays needs %zu; %s", source->label,
+		                 source->byte_count, start->array_count, start->header_bytes + table_bytes, damaged);
+	}
+	SandStatus status = source_read(source, start->header_bytes, &table, table_bytes, err);
+	if (status != SAND_OK)
+	{
+		return status;
+	}
+	uint64_t checksum = sand_hash64(&table, table_bytes, 0);
+	if (start->table_checksum != checksum)
+	{
+		return sand_fail(err, SAND_ERROR_CACHE,
+		                 "'%s': the table's checksum is %016" PRIx64 ", its bytes give %016" PRIx64 "; %s",
+		                 source->label, start->table_checksum, checksum, damaged);
+	}
+	if (is_old)
+	{
+		status = convert_entries(source->label, table.old, start->array_count, head->entries, err);
+	}
+	else
+	{
+		memcpy(head->entries, table.now, table_bytes);
+	}
+	return status == SAND_OK ? check_table(source->label, head, table_bytes, err) : status;
+}
+
+static SandStatus read_head(const Source *source, Head *head, SandError *err)
+{
+	memset(head, 0, sizeof *head);
+	FileHeader *header = &head->header;
+	if (source->byte_count < sizeof(FileHeader1))
+	{
+		return sand_fail(err, SAND_ERROR_CACHE, "'%s' has %" PRIu64 " bytes, a frame has at least %zu; %s",
+		                 source->label, source->byte_count, sizeof(FileHeader1), damaged);
+	}
+	if (source->byte_count > SAND_CACHE_BYTE_LIMIT)
+	{
+		return sand_fail(err, SAND_ERROR_CACHE, "'%s' has %" PRIu64 " bytes, a frame has at most %" PRIu64 "; %s",
+		                 source->label, source->byte_count, SAND_CACHE_BYTE_LIMIT, damaged);
+	}
+	size_t here = source->byte_count < sizeof *header ? (size_t)source->byte_count : sizeof *header;
+	SandStatus status = source_read(source, 0, header, here, err);
+	if (status == SAND_OK)
+	{
+		status = check_start(source->label, &header->start, err);
+	}
+	if (status != SAND_OK)
+	{
+		return status;
+	}
+	if (header->start.header_bytes > here)
+	{
+		return sand_fail(err, SAND_ERROR_CACHE, "'%s' has %zu bytes, its header alone has %" PRIu32 "; %s",
+		                 source->label, here, header->start.header_bytes, damaged);
+	}
+	if (header->start.version == 1)
+	{
+		FileHeader1 old;
+		memcpy(&old, header, sizeof old);
+		memset((char *)header + sizeof header->start, 0, sizeof *header - sizeof header->start);
+		header->header_checksum = old.header_checksum;
+		status = check_header(source->label, &old.start, old.header_checksum,
+		                      sand_hash64(&old, offsetof(FileHeader1, header_checksum), 0),
+		                      is_zero(old.reserved, sizeof old.reserved), source->byte_count, err);
+	}
+	else
+	{
+		status = check_header(source->label, &header->start, header->header_checksum,
+		                      sand_hash64(header, offsetof(FileHeader, header_checksum), 0),
+		                      is_zero(header->reserved, sizeof header->reserved), source->byte_count, err);
+		if (status == SAND_OK)
+		{
+			status = check_header_2(source->label, header, err);
+		}
+	}
+	return status == SAND_OK ? read_table(source, head, err) : status;
+}
+
+static void fill_frame(const Head *head, SandCacheFrame *frame_out)
+{
+	const FileHeader *header = &head->header;
+	frame_out->frame = header->start.frame;
+	frame_out->count = header->start.count;
+	frame_out->seconds = header->start.seconds;
+	frame_out->settings_hash = header->start.settings_hash;
+	frame_out->state_hash = header->start.state_hash;
+	frame_out->version = header->start.version;
+	frame_out->full_count = header->start.count;
+	frame_out->byte_count = header->start.total_bytes;
+	memcpy(frame_out->bounds, header->bounds, sizeof frame_out->bounds);
+	frame_out->tolerance = header->tolerance;
+	frame_out->exact_count = header->start.version == 1 ? header->start.count : header->exact_count;
+	memcpy(frame_out->engine, header->engine, sizeof frame_out->engine);
+	frame_out->identity = header->header_checksum;
+	frame_out->has_base = header->flags == HAS_BASE;
+	frame_out->base_frame = header->base_frame;
+	frame_out->base_identity = header->base_identity;
+}
+
+static void fill_array(const FileEntry *entry, const void *data, SandCacheArray *array_out)
+{
+	memcpy(array_out->name, entry->name, sizeof array_out->name);
+	array_out->type = entry->type;
+	array_out->component_count = entry->component_count;
+	array_out->data = data;
+	array_out->encoding = entry->encoding;
+	array_out->error = entry->error;
+	array_out->byte_count = entry->byte_count;
+}
+
+/// The directory of one array, read and checked, and where each chunk's pieces begin.
+typedef struct Directory
+{
+	const FileEntry *entry;
+	SandCodec codec;
+	unsigned char *block; // the directory, then the exact rows
+	const SandCodecPiece *pieces;
+	uint64_t *chunk_offsets;
+} Directory;
+
+static void directory_free(Directory *directory)
+{
+	sand_free(directory->block);
+	sand_free(directory->chunk_offsets);
+	*directory = (Directory){0};
+}
+
+static SandStatus check_pieces(const Source *source, const FileHeader *header, Directory *directory, SandError *err)
+{
+	const FileEntry *entry = directory->entry;
+	uint32_t level_count = header->level_count, chunk_count = sand_codec_chunk_count(header->start.count);
+	uint64_t offset = entry->offset + entry_bytes(header, entry);
+	uint64_t end = entry->offset + entry->byte_count;
+	for (uint32_t chunk = 0; chunk < chunk_count; ++chunk)
+	{
+		directory->chunk_offsets[chunk] = offset;
+		for (uint32_t level = 0; level < level_count; ++level)
+		{
+			const SandCodecPiece *piece = &directory->pieces[(size_t)chunk * level_count + level];
+			uint32_t rows = sand_codec_piece_rows(header->start.count, chunk, level);
+			if (piece->byte_count > end - offset || piece->stored_count > rows ||
+			    (piece->stored_count < rows && header->flags != HAS_BASE))
+			{
+				return sand_fail(err, SAND_ERROR_CACHE,
+				                 "'%s', array '%s', piece %" PRIu32 ".%" PRIu32 " has %" PRIu32 " bytes and %" PRIu32
+				                 " of %" PRIu32 " rows, which cannot be; %s",
+				                 source->label, entry->name, chunk, level, piece->byte_count, piece->stored_count, rows,
+				                 damaged);
+			}
+			offset += piece->byte_count;
+		}
+	}
+	if (offset != end)
+	{
+		return sand_fail(err, SAND_ERROR_CACHE,
+		                 "'%s', array '%s': its pieces end at byte %" PRIu64 ", expected %" PRIu64 "; %s",
+		                 source->label, entry->name, offset, end, damaged);
+	}
+	return SAND_OK;
+}
+
+static SandStatus read_directory(const Source *source, const FileHeader *header, const FileEntry *entry,
+                                 Directory *directory, SandError *err)
+{
+	*directory = (Directory){.entry = entry, .codec = codec_of(entry)};
+	size_t bytes = (size_t)entry_bytes(header, entry); // no more than the file has
+	size_t chunk_count = sand_codec_chunk_count(header->start.count);
+	directory->block = sand_alloc_raw(bytes, 1);
+	directory->chunk_offsets = sand_alloc(chunk_count, sizeof(uint64_t));
+	if (directory->block == NULL || directory->chunk_offsets == NULL)
+	{
+		return sand_fail_memory(err, bytes, "the directory of a frame");
+	}
+	directory->pieces = (const SandCodecPiece *)(const void *)directory->block;
+	SandStatus status = source_read(source, entry->offset, directory->block, bytes, err);
+	if (status != SAND_OK)
+	{
+		return status;
+	}
+	uint64_t checksum = sand_hash64(directory->block, bytes, 0);
+	if (entry->checksum != checksum)
+	{
+		return sand_fail(err, SAND_ERROR_CACHE,
+		                 "'%s', array '%s': the checksum is %016" PRIx64 ", its bytes give %016" PRIx64 "; %s",
+		                 source->label, entry->name, entry->checksum, checksum, damaged);
+	}
+	return check_pieces(source, header, directory, err);
+}
+
+/// One frame file that is being read.
+typedef struct Reading
+{
+	Source source;
+	Head head;
+	Directory directories[SAND_CACHE_ARRAY_LIMIT]; // of the wanted arrays
+} Reading;
+
+typedef struct Decoding
+{
+	const Reading *own, *base; // base may be NULL
+	int array_count;
+	void *const *places;
+	uint32_t every;
+	int task_count;
+	SandError *errors; // per task
+} Decoding;
+
+/// Decodes the wanted levels of one chunk of one array. buffer has room for them.
+static SandStatus decode_chunk(const Reading *reading, const Directory *directory, uint32_t chunk, uint32_t every,
+                               SandCodecScratch *scratch, unsigned char *buffer, void *place, SandError *err)
+{
+	const FileHeader *header = &reading->head.header;
+	const SandCodecPiece *pieces = directory->pieces + (size_t)chunk * header->level_count;
+	uint32_t level_count = sand_codec_levels_for(header->start.count, every);
+	size_t bytes = 0;
+	for (uint32_t level = 0; level < level_count; ++level)
+	{
+		bytes += pieces[level].byte_count;
+	}
+	const unsigned char *from = buffer;
+	if (reading->source.bytes != NULL)
+	{
+		from = reading->source.bytes + directory->chunk_offsets[chunk];
+	}
+	else
+	{
+		SandStatus status = source_read(&reading->source, directory->chunk_offsets[chunk], buffer, bytes, err);
+		if (status != SAND_OK)
+		{
+			return status;
+		}
+	}
+	for (uint32_t level = 0; level < level_count; ++level)
+	{
+		const char *complaint = sand_codec_decode(scratch, &directory->codec, &pieces[level], from, header->start.count,
+		                                          chunk, level, every, place);
+		if (complaint != NULL)
+		{
+			return sand_fail(err, SAND_ERROR_CACHE, "'%s', array '%s', piece %" PRIu32 ".%" PRIu32 ": %s; %s",
+			                 reading->source.label, directory->entry->name, chunk, level, complaint, damaged);
+		}
+		from += pieces[level].byte_count;
+	}
+	return SAND_OK;
+}
+
+/// Are there rows in this chunk that the base holds?
+static bool needs_base(const Reading *own, const Directory *directory, uint32_t chunk)
+{
+	const FileHeader *header = &own->head.header;
+	for (uint32_t level = 0; level < header->level_count; ++level)
+	{
+		if (directory->pieces[(size_t)chunk * header->level_count + level].stored_count <
+		    sand_codec_piece_rows(header->start.count, chunk, level))
+		{
+			return true;
+		}
+	}
+	return false;
+}
+
+/// Most bytes of one chunk of any wanted array.
+static size_t largest_chunk(const Reading *reading, int array_count)
+{
+	size_t largest = 0;
+	uint32_t level_count = reading->head.header.level_count;
+	for (int i = 0; i < array_count && reading->source.bytes == NULL; ++i)
+	{
+		for (uint32_t chunk = 0; chunk < sand_codec_chunk_count(reading->head.header.start.count); ++chunk)
+		{
+			size_t bytes = 0;
+			for (uint32_t level = 0; level < level_count; ++level)
+			{
+				bytes += reading->directories[i].pieces[(size_t)chunk * level_count + level].byte_count;
+			}
+			largest = bytes > largest ? bytes : largest;
+		}
+	}
+	return largest;
+}
+
+static void decode_task(void *context, int task)
+{
+	const Decoding *decoding = context;
+	SandError *err = &decoding->errors[task];
+	const Reading *own = decoding->own, *base = decoding->base;
+	size_t own_bytes = largest_chunk(own, decoding->array_count);
+	size_t base_bytes = base != NULL ? largest_chunk(base, decoding->array_count) : 0;
+	size_t buffer_bytes = own_bytes > base_bytes ? own_bytes : base_bytes;
+	unsigned char *buffer = sand_alloc_raw(buffer_bytes, 1);
+	SandCodecScratch *scratch = sand_codec_scratch_create(false);
+	SandStatus status = SAND_OK;
+	if (buffer == NULL || scratch == NULL)
+	{
+		status = sand_fail_memory(err, buffer_bytes, "reading a frame");
+	}
+	int chunk_count = (int)sand_codec_chunk_count(own->head.header.start.count);
+	int end = sand_part_start(chunk_count, task + 1, decoding->task_count);
+	for (int chunk = sand_part_start(chunk_count, task, decoding->task_count); chunk < end; ++chunk)
+	{
+		for (int i = 0; i < decoding->array_count && status == SAND_OK; ++i)
+		{
+			if (base != NULL && needs_base(own, &own->directories[i], (uint32_t)chunk))
+			{
+				status = decode_chunk(base, &base->directories[i], (uint32_t)chunk, decoding->every, scratch, buffer,
+				                      decoding->places[i], err);
+			}
+			if (status == SAND_OK)
+			{
+				status = decode_chunk(own, &own->directories[i], (uint32_t)chunk, decoding->every, scratch, buffer,
+				                      decoding->places[i], err);
+			}
+		}
+	}
+	sand_codec_scratch_destroy(scratch);
+	sand_free(buffer);
+}
+
+/// The first elements as they were given, over what was decoded of them.
+static void place_exact_rows(const FileHeader *header, const Directory *directory, uint32_t every, void *place)
+{
+	const FileEntry *entry = directory->entry;
+	size_t row_bytes = (size_t)entry->component_count * 4;
+	const unsigned char *rows = directory->block + directory_bytes(header->start.count);
+	uint32_t count = entry->encoding == SAND_ENCODING_EXACT ? 0 : header->exact_count;
+	for (size_t row = 0; row < count; row += every)
+	{
+		memcpy((unsigned char *)place + row / every * row_bytes, rows + row * row_bytes, row_bytes);
+	}
+}
+
+/// Runs tasks for the chunks of row_count rows and reports the failure of the first that failed.
+static SandStatus run_chunks(SandTask *task, void *context, SandError **errors, int *task_count_out, uint32_t row_count,
+                             int thread_count, SandError *err)
+{
+	int chunk_count = (int)sand_codec_chunk_count(row_count);
+	if (chunk_count == 0)
+	{
+		return SAND_OK;
+	}
+	SandPool *pool = NULL;
+	SandStatus status = SAND_OK;
+	if (chunk_count > 1 && thread_count != 1)
+	{
+		status = sand_pool_create(thread_count < chunk_count ? thread_count : chunk_count, &pool, err);
+		if (status != SAND_OK)
+		{
+			return status;
+		}
+	}
+	// Four tasks a thread: the last one to start is then not alone for long, and each sets up its memory once.
+	int task_limit = pool != NULL ? 4 * sand_pool_thread_count(pool) : 1;
+	int task_count = chunk_count < task_limit ? chunk_count : task_limit;
+	*errors = sand_alloc((size_t)task_count, sizeof(SandError));
+	if (*errors == NULL)
+	{
+		status = sand_fail_memory(err, (size_t)task_count * sizeof(SandError), "the tasks of a frame");
+	}
+	else
+	{
+		*task_count_out = task_count;
+		sand_pool_run(pool, task, context, task_count);
+		for (int i = 0; i < task_count && status == SAND_OK; ++i)
+		{
+			status = (*errors)[i].status;
+			if (status != SAND_OK && err != NULL)
+			{
+				*err = (*errors)[i];
+			}
+		}
+	}
+	sand_pool_destroy(pool);
+	sand_free(*errors);
+	*errors = NULL;
+	return status;
+}
+
+/// The arrays of version 2, into places.
+static SandStatus decode_arrays(Reading *own, Reading *base, const FileEntry *const *entries, int array_count,
+                                uint32_t every, int thread_count, void *const *places, SandError *err)
+{
+	const FileHeader *header = &own->head.header;
+	SandStatus status = SAND_OK;
+	for (int i = 0; i < array_count && status == SAND_OK; ++i)
+	{
+		status = read_directory(&own->source, header, entries[i], &own->directories[i], err);
+		if (status == SAND_OK && base != NULL)
+		{
+			// The layouts are equal, so the places in the tables are.
+			const FileEntry *entry = &base->head.entries[entries[i] - own->head.entries];
+			status = read_directory(&base->source, &base->head.header, entry, &base->directories[i], err);
+		}
+	}
+	if (status == SAND_OK)
+	{
+		Decoding decoding = {own, base, array_count, places, every, 0, NULL};
+		status = run_chunks(decode_task, &decoding, &decoding.errors, &decoding.task_count, header->start.count,
+		                    thread_count, err);
+	}
+	for (int i = 0; i < array_count; ++i)
+	{
+		if (status == SAND_OK)
+		{
+			place_exact_rows(header, &own->directories[i], every, places[i]);
+		}
+		directory_free(&own->directories[i]);
+		if (base != NULL)
+		{
+			directory_free(&base->directories[i]);
+		}
+	}
+	return status;
+}
+
+/// One array of version 1, which is one block with a checksum of its own and zeros up to a multiple of 64 bytes.
+static SandStatus read_old_array(const Reading *own, const FileEntry *entry, uint32_t every, void *place,
+                                 SandError *err)
+{
+	size_t bytes = (size_t)entry->byte_count, row_bytes = (size_t)entry->component_count * 4;
+	void *block = every == 1 ? place : sand_alloc_raw(bytes, 1);
+	if (block == NULL)
+	{
+		return sand_fail_memory(err, bytes, "an array of a frame");
+	}
+	unsigned char padding[BLOCK_ALIGNMENT] = {0};
+	size_t padding_bytes = (size_t)(aligned(bytes) - bytes);
+	SandStatus status = source_read(&own->source, entry->offset, block, bytes, err);
+	if (status == SAND_OK)
+	{
+		status = source_read(&own->source, entry->offset + bytes, padding, padding_bytes, err);
+	}
+	uint64_t checksum = status == SAND_OK ? sand_hash64(block, bytes, 0) : 0;
+	if (status == SAND_OK && entry->checksum != checksum)
+	{
+		status = sand_fail(err, SAND_ERROR_CACHE,
+		                   "'%s', array '%s': the checksum is %016" PRIx64 ", its bytes give %016" PRIx64 "; %s",
+		                   own->source.label, entry->name, entry->checksum, checksum, damaged);
+	}
+	if (status == SAND_OK && !is_zero(padding, padding_bytes))
+	{
+		status = sand_fail(err, SAND_ERROR_CACHE, "'%s', array '%s': the bytes behind it are not zero; %s",
+		                   own->source.label, entry->name, damaged);
+	}
+	for (size_t row = 0; row < own->head.header.start.count && every > 1 && status == SAND_OK; row += every)
+	{
+		memcpy((char *)place + row / every * row_bytes, (const char *)block + row * row_bytes, row_bytes);
+	}
+	if (block != place)
+	{
+		sand_free(block);
+	}
+	return status;
+}
+
+/// The wanted entries in the order of the file.
+static SandStatus choose_entries(const Reading *own, const SandCacheWanted *wanted, const FileEntry **entries_out,
+                                 int *array_count_out, SandError *err)
+{
+	const Head *head = &own->head;
+	int array_count = 0;
+	for (uint32_t i = 0; i < head->header.start.array_count; ++i)
+	{
+		bool is_wanted = wanted->name_count == 0;
+		for (int k = 0; k < wanted->name_count && !is_wanted; ++k)
+		{
+			is_wanted = strcmp(wanted->names[k], head->entries[i].name) == 0;
+		}
+		if (is_wanted)
+		{
+			entries_out[array_count++] = &head->entries[i];
+		}
+	}
+	*array_count_out = array_count;
+	for (int k = 0; k < wanted->name_count; ++k)
+	{
+		bool is_there = false;
+		for (int i = 0; i < array_count; ++i)
+		{
+			is_there = is_there || strcmp(wanted->names[k], entries_out[i]->name) == 0;
+		}
+		if (!is_there)
+		{
+			return sand_fail(err, SAND_ERROR_ARGUMENT, "'%s' has no array '%.40s'", own->source.label,
+			                 wanted->names[k]);
+		}
+	}
+	return SAND_OK;
+}
+
+/// Everything behind the head, from one file or two.
+static SandStatus read_arrays(Reading *own, Reading *base, const SandCacheWanted *wanted, SandCacheFrame *frame_out,
+                              SandError *err)
+{
+	static const SandCacheWanted everything;
+	wanted = wanted != NULL ? wanted : &everything;
+	uint32_t every = wanted->every == 0 ? 1 : wanted->every;
+	const FileEntry *entries[SAND_CACHE_ARRAY_LIMIT];
+	void *places[SAND_CACHE_ARRAY_LIMIT];
+	int array_count = 0;
+	SandStatus status = choose_entries(own, wanted, entries, &array_count, err);
+	if (status != SAND_OK)
+	{
+		return status;
+	}
+	uint32_t full_count = own->head.header.start.count;
+	uint32_t count = full_count / every + (full_count % every != 0);
+	void *block = NULL;
+	status = alloc_arrays(entries, array_count, count, &block, places, err);
+	if (status != SAND_OK)
+	{
+		return status;
+	}
+	if (own->head.header.start.version > 1)
+	{
+		status = decode_arrays(own, base, entries, array_count, every, wanted->thread_count, places, err);
+	}
+	for (int i = 0; i < array_count && status == SAND_OK && own->head.header.start.version == 1; ++i)
+	{
+		status = read_old_array(own, entries[i], every, places[i], err);
+	}
+	if (status != SAND_OK)
+	{
+		sand_free(block);
+		return status;
+	}
+	fill_frame(&own->head, frame_out);
+	frame_out->count = count;
+	frame_out->array_count = array_count;
+	for (int i = 0; i < array_count; ++i)
+	{
+		fill_array(entries[i], places[i], &frame_out->arrays[i]);
+	}
+	frame_out->block = block;
+	return SAND_OK;
+}
+
+/// Is the file at hand the one that the frame was written against?
+static SandStatus check_base(const Reading *own, const Reading *base, SandError *err)
+{
+	const FileHeader *header = &own->head.header, *other = &base->head.header;
+	if (other->header_checksum != header->base_identity || other->start.version != header->start.version ||
+	    other->flags == HAS_BASE || other->start.frame != header->base_frame ||
+	    other->start.count != header->start.count || other->start.layout_hash != header->start.layout_hash)
+	{
+		return sand_fail(err, SAND_ERROR_CACHE,
+		                 "Frame %" PRId32 " keeps resting grains in frame %" PRId32
+		                 ", which was baked anew since ('%s'); bake frame %" PRId32 " again",
+		                 header->start.frame, header->base_frame, base->source.label, header->start.frame);
+	}
+	return SAND_OK;
+}
+
+/// A failure of the base is one of the frame that needs it.
+static SandStatus fail_base(const Reading *own, SandStatus status, SandError *err)
+{
+	SandError cause = *err;
+	status = sand_fail(err, status, "Frame %" PRId32 " needs frame %" PRId32 ": %.400s", own->head.header.start.frame,
+	                   own->head.header.base_frame, cause.message);
+	err->os_error = cause.os_error;
+	return status;
+}
+
+SandStatus sand_cache_parse(const char *label, const void *bytes, size_t byte_count, const void *base_bytes,
+                            size_t base_byte_count, const SandCacheWanted *wanted, SandCacheFrame *frame_out,
+                            SandError *err)
+{
+	SandError own_error = {0};
+	err = err != NULL ? err : &own_error;
+	memset(frame_out, 0, sizeof *frame_out);
+	Reading *readings = sand_alloc(2, sizeof(Reading));
+	if (readings == NULL)
+	{
+		return sand_fail_memory(err, 2 * sizeof(Reading), "reading a frame");
+	}
+	Reading *own = &readings[0], *base = NULL;
+	own->source = (Source){.label = shown(label), .bytes = bytes, .byte_count = byte_count};
+	SandStatus status = read_head(&own->source, &own->head, err);
+	if (status == SAND_OK && own->head.header.flags == HAS_BASE)
+	{
+		base = &readings[1];
+		base->source = (Source){.label = shown(label), .bytes = base_bytes, .byte_count = base_byte_count};
+		status = base_bytes == NULL
+		             ? sand_fail(err, SAND_ERROR_CACHE, "'%s' needs frame %" PRId32 ", which is not there; bake it",
+		                         own->source.label, own->head.header.base_frame)
+		             : read_head(&base->source, &base->head, err);
+		status = status == SAND_OK ? check_base(own, base, err) : status;
+	}
+	if (status == SAND_OK)
+	{
+		status = read_arrays(own, base, wanted, frame_out, err);
+	}
+	sand_free(readings);
+	return status;
+}
+
+/// Opens a frame's file and reads its head. path_out is the caller's to free, also on failure; so is the source.
+static SandStatus open_frame(const char *folder, int32_t frame, Reading *reading, char **path_out, SandError *err)
+{
+	reading->source.file.handle = -1;
+	char name[FRAME_NAME_BYTES];
+	sand_cache_frame_name(frame, name);
+	SandStatus status = join(folder, name, path_out, err);
+	if (status != SAND_OK)
+	{
+		return status;
+	}
+	const char *path = *path_out;
+	status = sand_io_open(path, &reading->source.file, err);
+	if (status == SAND_ERROR_IO && err->os_error == ENOENT)
+	{
+		return sand_fail(err, SAND_ERROR_CACHE, "Frame %" PRId32 " is not in the cache: there is no '%s'; bake it",
+		                 frame, shown(path));
+	}
+	if (status != SAND_OK)
+	{
+		return status;
+	}
+	reading->source.label = shown(path);
+	reading->source.path = path;
+	reading->source.byte_count = reading->source.file.byte_count;
+	status = read_head(&reading->source, &reading->head, err);
+	int32_t found = reading->head.header.start.frame;
+	if (status == SAND_OK && found != frame)
+	{
+		return sand_fail(err, SAND_ERROR_CACHE,
+		                 "'%s' holds frame %" PRId32 ", expected frame %" PRId32
+		                 ": the file was renamed; bake it again",
+		                 shown(path), found, frame);
+	}
+	return status;
+}
+
+/// The arrays of an open frame, with its base where it has one.
+static SandStatus read_opened(const char *folder, Reading *own, Reading *base, const SandCacheWanted *wanted,
+                              SandCacheFrame *frame_out, SandError *err)
+{
+	if (own->head.header.flags != HAS_BASE)
+	{
+		return read_arrays(own, NULL, wanted, frame_out, err);
+	}
+	char *path = NULL;
+	SandStatus status = open_frame(folder, own->head.header.base_frame, base, &path, err);
+	if (status != SAND_OK)
+	{
+		status = fail_base(own, status, err);
+	}
+	else
+	{
+		status = check_base(own, base, err);
+	}
+	if (status == SAND_OK)
+	{
+		status = read_arrays(own, base, wanted, frame_out, err);
+	}
+	sand_io_close(&base->source.file);
+	sand_free(path);
+	return status;
+}
+
+SandStatus sand_cache_read(const char *folder, int32_t frame, const SandCacheWanted *wanted, SandCacheFrame *frame_out,
+                           SandError *err)
+{
+	SandError own_error = {0};
+	err = err != NULL ? err : &own_error; // open_frame looks at the errno
+	memset(frame_out, 0, sizeof *frame_out);
+	Reading *readings = sand_alloc(2, sizeof(Reading));
+	if (readings == NULL)
+	{
+		return sand_fail_memory(err, 2 * sizeof(Reading), "reading a frame");
+	}
+	char *path = NULL;
+	SandStatus status = open_frame(folder, frame, &readings[0], &path, err);
+	if (status == SAND_OK)
+	{
+		status = read_opened(folder, &readings[0], &readings[1], wanted, frame_out, err);
+	}
+	sand_io_close(&readings[0].source.file);
+	sand_free(path);
+	sand_free(readings);
+	return status;
+}
+
+SandStatus sand_cache_peek(const char *folder, int32_t frame, SandCacheFrame *frame_out, SandError *err)
+{
+	SandError own_error = {0};
+	err = err != NULL ? err : &own_error;
+	memset(frame_out, 0, sizeof *frame_out);
+	Reading *reading = sand_alloc(1, sizeof(Reading));
+	if (reading == NULL)
+	{
+		return sand_fail_memory(err, sizeof(Reading), "reading a frame");
+	}
+	char *path = NULL;
+	SandStatus status = open_frame(folder, frame, reading, &path, err);
+	if (status == SAND_OK)
+	{
+		fill_frame(&reading->head, frame_out);
+		frame_out->array_count = (int)reading->head.header.start.array_count;
+		for (int i = 0; i < frame_out->array_count; ++i)
+		{
+			fill_array(&reading->head.entries[i], NULL, &frame_out->arrays[i]);
+		}
+	}
+	sand_io_close(&reading->source.file);
+	sand_free(path);
+	sand_free(reading);
+	return status;
+}
+
+void sand_cache_frame_free(SandCacheFrame *frame)
+{
+	if (frame != NULL)
+	{
+		sand_free(frame->block);
+		memset(frame, 0, sizeof *frame);
+	}
+}
+
 // Writing
 
-static SandStatus check_frame(const SandCacheFrame *frame, SandError *err)
+static SandStatus check_frame(const SandCacheFrame *frame, const SandCacheOptions *options, SandError *err)
 {
 	if (frame->array_count < 1 || frame->array_count > SAND_CACHE_ARRAY_LIMIT)
 	{
@@ -218,6 +1342,18 @@ static SandStatus check_frame(const SandCacheFrame *frame, SandError *err)
 	{
 		return sand_fail(err, SAND_ERROR_ARGUMENT, "Frame %" PRId32 " has the time %g s, expected a finite number",
 		                 frame->frame, frame->seconds);
+	}
+	if (!isfinite(options->tolerance) || options->tolerance < 0)
+	{
+		return sand_fail(err, SAND_ERROR_ARGUMENT,
+		                 "Frame %" PRId32 ": the tolerance is %g m, expected 0 (exact) or more", frame->frame,
+		                 options->tolerance);
+	}
+	if (options->engine != NULL && text_length(options->engine, SAND_CACHE_ENGINE_BYTES) == SIZE_MAX)
+	{
+		return sand_fail(err, SAND_ERROR_ARGUMENT,
+		                 "Frame %" PRId32 ": the engine's name is not 0 to %d printable ASCII characters", frame->frame,
+		                 SAND_CACHE_ENGINE_BYTES - 1);
 	}
 	for (int i = 0; i < frame->array_count; ++i)
 	{
@@ -254,372 +1390,508 @@ static SandStatus check_frame(const SandCacheFrame *frame, SandError *err)
 			                 array->name, frame->count);
 		}
 	}
-	return SAND_OK;
-}
-
-/// Fills the header and the table, which lie one after the other in the file.
-static void fill_head(const SandCacheFrame *frame, FileHeader *header, FileEntry *entries)
-{
-	uint32_t array_count = (uint32_t)frame->array_count;
-	uint64_t offset = sizeof(FileHeader) + array_count * sizeof(FileEntry);
-	memset(entries, 0, array_count * sizeof(FileEntry));
-	for (uint32_t i = 0; i < array_count; ++i)
-	{
-		const SandCacheArray *array = &frame->arrays[i];
-		memcpy(entries[i].name, array->name, name_length(array->name));
-		entries[i].type = array->type;
-		entries[i].component_count = array->component_count;
-		entries[i].offset = offset;
-		entries[i].byte_count = array_bytes(frame->count, array->component_count);
-		entries[i].checksum = sand_hash64(array->data, (size_t)entries[i].byte_count, 0);
-		offset += aligned(entries[i].byte_count);
-	}
-	memset(header, 0, sizeof *header);
-	memcpy(header->magic, magic, sizeof magic);
-	header->version = SAND_CACHE_VERSION;
-	header->endian_tag = ENDIAN_TAG;
-	header->header_bytes = sizeof(FileHeader);
-	header->array_count = array_count;
-	header->layout_hash = layout_hash(entries, array_count);
-	header->total_bytes = offset;
-	header->frame = frame->frame;
-	header->count = frame->count;
-	header->seconds = frame->seconds;
-	header->settings_hash = frame->settings_hash;
-	header->state_hash = frame->state_hash;
-	header->table_checksum = sand_hash64(entries, array_count * sizeof(FileEntry), 0);
-	header->header_checksum = header_checksum(header);
-}
-
-static uint64_t frame_bytes(const SandCacheFrame *frame)
-{
-	uint64_t bytes = sizeof(FileHeader) + (uint64_t)frame->array_count * sizeof(FileEntry);
+	uint64_t total = 0;
 	for (int i = 0; i < frame->array_count; ++i)
 	{
-		bytes += aligned(array_bytes(frame->count, frame->arrays[i].component_count));
+		total += aligned(array_bytes(frame->count, frame->arrays[i].component_count));
 	}
-	return bytes;
-}
-
-SandStatus sand_cache_write(const char *folder, const SandCacheFrame *frame, SandError *err)
-{
-	static const unsigned char zeros[BLOCK_ALIGNMENT] = {0};
-	SandStatus status = check_frame(frame, err);
-	if (status != SAND_OK)
-	{
-		return status;
-	}
-	uint64_t total_bytes = frame_bytes(frame);
-	if (total_bytes > SAND_CACHE_BYTE_LIMIT || total_bytes > SIZE_MAX)
+	if (total > SAND_CACHE_BYTE_LIMIT || total > SIZE_MAX)
 	{
 		return sand_fail(err, SAND_ERROR_ARGUMENT,
 		                 "Frame %" PRId32 " would take %" PRIu64 " bytes, more than %" PRIu64 "; use fewer grains",
-		                 frame->frame, total_bytes, SAND_CACHE_BYTE_LIMIT);
+		                 frame->frame, total, SAND_CACHE_BYTE_LIMIT);
 	}
+	return SAND_OK;
+}
+
+/// One array on its way into a file.
+typedef struct Encoded
+{
+	unsigned char *directory; // pieces, then exact rows
+	unsigned char *bytes;     // each chunk at chunk_bound * chunk
+	size_t chunk_bound;
+	size_t *chunk_bytes; // per chunk
+} Encoded;
+
+typedef struct Encoding
+{
+	const SandCodec *codec;
+	const void *rows, *base;
+	uint32_t row_count;
+	int zstd_level;
+	Encoded *encoded;
+	void *decoded; // may be NULL
+	double *chunk_errors;
+	int task_count;
+	SandError *errors;
+} Encoding;
+
+static void encode_task(void *context, int task)
+{
+	const Encoding *encoding = context;
+	SandCodecScratch *scratch = sand_codec_scratch_create(true);
+	int chunk_count = (int)sand_codec_chunk_count(encoding->row_count);
+	int end = sand_part_start(chunk_count, task + 1, encoding->task_count);
+	SandCodecPiece *pieces = (SandCodecPiece *)(void *)encoding->encoded->directory;
+	bool has_memory = scratch != NULL;
+	for (int i = sand_part_start(chunk_count, task, encoding->task_count); i < end && has_memory; ++i)
+	{
+		size_t chunk = (size_t)i;
+		size_t size = sand_codec_encode(scratch, encoding->codec, encoding->rows, encoding->base, encoding->row_count,
+		                                (uint32_t)chunk, encoding->zstd_level,
+		                                encoding->encoded->bytes + chunk * encoding->encoded->chunk_bound,
+		                                pieces + chunk * sand_codec_level_count(encoding->row_count), encoding->decoded,
+		                                &encoding->chunk_errors[chunk]);
+		has_memory = size != SIZE_MAX;
+		encoding->encoded->chunk_bytes[chunk] = size;
+	}
+	if (!has_memory)
+	{
+		sand_fail_memory(&encoding->errors[task], encoding->encoded->chunk_bound, "compressing a frame");
+	}
+	sand_codec_scratch_destroy(scratch);
+}
+
+static void encoded_free(Encoded *encoded)
+{
+	sand_free(encoded->directory);
+	sand_free(encoded->bytes);
+	sand_free(encoded->chunk_bytes);
+	*encoded = (Encoded){0};
+}
+
+/// One attempt with the codec as it is. *error_out: the largest error.
+static SandStatus encode_with(Encoding *encoding, uint32_t exact_count, int thread_count, double *error_out,
+                              SandError *err)
+{
+	Encoded *encoded = encoding->encoded;
+	const SandCodec *codec = encoding->codec;
+	size_t chunk_count = sand_codec_chunk_count(encoding->row_count);
+	size_t exact = (size_t)exact_bytes(codec->encoding, codec->component_count, exact_count);
+	size_t lead_bytes = (size_t)directory_bytes(encoding->row_count) + exact;
+	encoded->chunk_bound = chunk_count > 0 ? sand_codec_chunk_bound(codec, encoding->row_count, 0) : 0; // the largest
+	encoded->directory = sand_alloc(lead_bytes, 1);
+	encoded->chunk_bytes = sand_alloc(chunk_count, sizeof(size_t));
+	encoded->bytes = sand_alloc_raw(chunk_count, encoded->chunk_bound);
+	encoding->chunk_errors = sand_alloc(chunk_count, sizeof(double));
+	SandStatus status = SAND_OK;
+	if (encoded->directory == NULL || encoded->chunk_bytes == NULL || encoded->bytes == NULL ||
+	    encoding->chunk_errors == NULL)
+	{
+		status = sand_fail_memory(err, chunk_count * encoded->chunk_bound, "writing a frame");
+	}
+	else
+	{
+		status = run_chunks(encode_task, encoding, &encoding->errors, &encoding->task_count, encoding->row_count,
+		                    thread_count, err);
+	}
+	*error_out = 0;
+	if (status == SAND_OK)
+	{
+		for (size_t i = 0; i < chunk_count; ++i)
+		{
+			*error_out = fmax(*error_out, encoding->chunk_errors[i]);
+		}
+		if (exact > 0)
+		{
+			memcpy(encoded->directory + directory_bytes(encoding->row_count), encoding->rows, exact);
+			if (encoding->decoded != NULL)
+			{
+				memcpy(encoding->decoded, encoding->rows, exact);
+			}
+		}
+	}
+	sand_free(encoding->chunk_errors);
+	encoding->chunk_errors = NULL;
+	return status;
+}
+
+/// A whole file in memory, in parts.
+typedef struct Image
+{
 	FileHeader header;
 	FileEntry entries[SAND_CACHE_ARRAY_LIMIT];
-	fill_head(frame, &header, entries);
-	SandIoPart parts[2 + 2 * SAND_CACHE_ARRAY_LIMIT];
-	int part_count = 0;
-	parts[part_count++] = (SandIoPart){&header, sizeof header};
-	parts[part_count++] = (SandIoPart){entries, header.array_count * sizeof(FileEntry)};
-	for (int i = 0; i < frame->array_count; ++i)
+	Encoded encoded[SAND_CACHE_ARRAY_LIMIT];
+	SandIoPart *parts;
+	int part_count;
+	SandCacheFrame kept; // block is NULL unless wanted
+} Image;
+
+static void image_free(Image *image)
+{
+	for (int i = 0; i < SAND_CACHE_ARRAY_LIMIT; ++i)
 	{
-		uint64_t bytes = entries[i].byte_count;
-		parts[part_count++] = (SandIoPart){frame->arrays[i].data, (size_t)bytes};
-		parts[part_count++] = (SandIoPart){zeros, (size_t)(aligned(bytes) - bytes)};
+		encoded_free(&image->encoded[i]);
 	}
-	char name[FRAME_NAME_BYTES];
-	sand_cache_frame_name(frame->frame, name);
-	char *path;
-	status = join(folder, name, &path, err);
+	sand_free(image->parts);
+	sand_cache_frame_free(&image->kept);
+	sand_free(image);
+}
+
+/// Fills the table's entry but for its offset.
+static SandStatus encode_array(const SandCacheFrame *frame, int index, const SandCacheOptions *options,
+                               const void *base, void *decoded, Image *image, SandError *err)
+{
+	const SandCacheArray *array = &frame->arrays[index];
+	FileEntry *entry = &image->entries[index];
+	Encoded *encoded = &image->encoded[index];
+	SandCodec codec = {
+	    .is_int = array->type == SAND_CACHE_I32,
+	    .component_count = array->component_count,
+	    .encoding =
+	        options->tolerance > 0 && array->encoding < SAND_ENCODING_COUNT ? array->encoding : SAND_ENCODING_EXACT,
+	};
+	sand_codec_plan(&codec, array->data, frame->count, options->tolerance);
+	Encoding encoding = {
+	    .codec = &codec,
+	    .rows = array->data,
+	    .base = base,
+	    .row_count = frame->count,
+	    .zstd_level = options->zstd_level < 0    ? 0
+	                  : options->zstd_level == 0 ? SAND_CODEC_DEFAULT_LEVEL
+	                                             : options->zstd_level,
+	    .encoded = encoded,
+	    .decoded = decoded,
+	};
+	uint32_t exact_count = image->header.exact_count;
+	double error = 0;
+	SandStatus status = encode_with(&encoding, exact_count, options->thread_count, &error, err);
+	if (status == SAND_OK && codec.encoding == SAND_ENCODING_GRID && error > options->tolerance)
+	{
+		// Far from the origin floats are too coarse for the grid.
+		encoded_free(encoded);
+		codec.encoding = SAND_ENCODING_EXACT;
+		sand_codec_plan(&codec, array->data, frame->count, options->tolerance);
+		status = encode_with(&encoding, exact_count, options->thread_count, &error, err);
+	}
 	if (status != SAND_OK)
 	{
 		return status;
 	}
-	status = sand_io_write_file(path, parts, part_count, err);
-	sand_free(path);
-	return status;
-}
-
-// Reading
-
-static const char damaged[] = "the file is damaged, bake this frame again";
-
-/// Everything in the header that needs neither the table nor the blocks.
-static SandStatus check_header(const char *label, const FileHeader *header, size_t byte_count, SandError *err)
-{
-	if (memcmp(header->magic, magic, sizeof magic) != 0)
+	size_t lead = (size_t)(directory_bytes(frame->count) +
+	                       exact_bytes(codec.encoding, codec.component_count, image->header.exact_count));
+	memcpy(entry->name, array->name, name_length(array->name));
+	entry->type = array->type;
+	entry->component_count = array->component_count;
+	entry->checksum = sand_hash64(encoded->directory, lead, 0);
+	entry->encoding = codec.encoding;
+	entry->word_bytes = codec.word_bytes;
+	entry->step = codec.step;
+	memcpy(entry->origin, codec.origin, sizeof entry->origin);
+	entry->error = fmaxf((float)error, array->error); // what is rewritten was off before
+	image->parts[image->part_count++] = (SandIoPart){encoded->directory, lead};
+	entry->byte_count = lead;
+	for (size_t chunk = 0; chunk < sand_codec_chunk_count(frame->count); ++chunk)
 	{
-		const unsigned char *found = header->magic;
-		return sand_fail(
-		    err, SAND_ERROR_CACHE,
-		    "'%s' is not a Barchan frame: it begins with %02x %02x %02x %02x, expected %02x %02x %02x %02x "
-		    "and four more bytes of a Barchan frame",
-		    label, found[0], found[1], found[2], found[3], magic[0], magic[1], magic[2], magic[3]);
-	}
-	if (header->endian_tag != ENDIAN_TAG)
-	{
-		return sand_fail(err, SAND_ERROR_CACHE,
-		                 "'%s' has the byte order tag %08" PRIx32 ", expected %08x: it comes from another kind of "
-		                 "machine or is damaged, bake it again",
-		                 label, header->endian_tag, ENDIAN_TAG);
-	}
-	if (header->version != SAND_CACHE_VERSION)
-	{
-		return sand_fail(err, SAND_ERROR_CACHE,
-		                 "'%s' has format version %" PRIu32 ", this Barchan reads version %d; %s", label,
-		                 header->version, SAND_CACHE_VERSION,
-		                 header->version > SAND_CACHE_VERSION ? "update Barchan or bake again" : "bake again");
-	}
-	if (header->header_bytes != sizeof(FileHeader))
-	{
-		return sand_fail(err, SAND_ERROR_CACHE, "'%s' has a header of %" PRIu32 " bytes, expected %zu; %s", label,
-		                 header->header_bytes, sizeof(FileHeader), damaged);
-	}
-	uint64_t checksum = header_checksum(header);
-	if (header->header_checksum != checksum)
-	{
-		return sand_fail(err, SAND_ERROR_CACHE,
-		                 "'%s': the header's checksum is %016" PRIx64 ", its bytes give %016" PRIx64 "; %s", label,
-		                 header->header_checksum, checksum, damaged);
-	}
-	if (!is_zero(header->reserved, sizeof header->reserved))
-	{
-		return sand_fail(err, SAND_ERROR_CACHE, "'%s': the header's reserved bytes are not zero; %s", label, damaged);
-	}
-	if (!isfinite(header->seconds))
-	{
-		return sand_fail(err, SAND_ERROR_CACHE, "'%s' has the time %g s, expected a finite number; %s", label,
-		                 header->seconds, damaged);
-	}
-	if (header->total_bytes != byte_count)
-	{
-		return sand_fail(err, SAND_ERROR_CACHE, "'%s' has %zu bytes, its header says %" PRIu64 "; %s", label,
-		                 byte_count, header->total_bytes, damaged);
-	}
-	if (header->array_count < 1 || header->array_count > SAND_CACHE_ARRAY_LIMIT)
-	{
-		return sand_fail(err, SAND_ERROR_CACHE, "'%s' has %" PRIu32 " arrays, expected 1 to %d; %s", label,
-		                 header->array_count, SAND_CACHE_ARRAY_LIMIT, damaged);
+		image->parts[image->part_count++] =
+		    (SandIoPart){encoded->bytes + chunk * encoded->chunk_bound, encoded->chunk_bytes[chunk]};
+		entry->byte_count += encoded->chunk_bytes[chunk];
 	}
 	return SAND_OK;
 }
 
-/// One table entry by itself: the name, type and component count are sane.
-static SandStatus check_entry(const char *label, const FileEntry *entries, uint32_t index, SandError *err)
+/// Least and greatest place, of "position" when it is there; those that are not finite do not count.
+static void find_bounds(const SandCacheFrame *frame, float bounds_out[6])
 {
-	const FileEntry *entry = &entries[index];
-	size_t length = name_length(entry->name);
-	if (length == 0 || !is_zero(entry->name + length, sizeof entry->name - length))
+	for (int i = 0; i < frame->array_count; ++i)
 	{
-		return sand_fail(err, SAND_ERROR_CACHE, "'%s', array %" PRIu32 ": the name is not printable ASCII; %s", label,
-		                 index, damaged);
-	}
-	for (uint32_t i = 0; i < index; ++i)
-	{
-		if (memcmp(entries[i].name, entry->name, sizeof entry->name) == 0)
+		const SandCacheArray *array = &frame->arrays[i];
+		if (strcmp(array->name, "position") != 0 || array->type != SAND_CACHE_F32 || array->component_count != 3)
 		{
-			return sand_fail(err, SAND_ERROR_CACHE, "'%s': two arrays are named '%s'; %s", label, entry->name, damaged);
+			continue;
+		}
+		float low[3] = {INFINITY, INFINITY, INFINITY}, high[3] = {-INFINITY, -INFINITY, -INFINITY};
+		const float *rows = array->data;
+		for (size_t row = 0; row < frame->count; ++row)
+		{
+			for (size_t k = 0; k < 3; ++k)
+			{
+				float value = rows[3 * row + k];
+				low[k] = value < low[k] && value > -INFINITY ? value : low[k];
+				high[k] = value > high[k] && value < INFINITY ? value : high[k];
+			}
+		}
+		for (size_t k = 0; k < 3; ++k)
+		{
+			bounds_out[k] = low[k] <= high[k] ? low[k] : 0;
+			bounds_out[3 + k] = low[k] <= high[k] ? high[k] : 0;
 		}
 	}
-	if (!is_type(entry->type))
-	{
-		return sand_fail(err, SAND_ERROR_CACHE,
-		                 "'%s', array '%s': type %" PRIu32 ", expected %d (float32) or %d (int32); %s", label,
-		                 entry->name, entry->type, SAND_CACHE_F32, SAND_CACHE_I32, damaged);
-	}
-	if (entry->component_count < 1 || entry->component_count > SAND_CACHE_COMPONENT_LIMIT)
-	{
-		return sand_fail(err, SAND_ERROR_CACHE, "'%s', array '%s': %" PRIu32 " components, expected 1 to %d; %s", label,
-		                 entry->name, entry->component_count, SAND_CACHE_COMPONENT_LIMIT, damaged);
-	}
-	if (entry->reserved != 0)
-	{
-		return sand_fail(err, SAND_ERROR_CACHE, "'%s', array '%s': the reserved bytes are not zero; %s", label,
-		                 entry->name, damaged);
-	}
-	return SAND_OK;
 }
 
-/// The table against the header and the file's size: every block lies where the layout puts it, inside the file.
-static SandStatus check_table(const char *label, const FileHeader *header, const FileEntry *entries, size_t byte_count,
-                              SandError *err)
+/// Can rows of frame be kept in base?
+static bool is_base(const SandCacheFrame *frame, const SandCacheFrame *base)
 {
-	uint64_t offset = sizeof(FileHeader) + header->array_count * sizeof(FileEntry);
-	for (uint32_t i = 0; i < header->array_count; ++i)
+	int64_t back = base != NULL ? (int64_t)frame->frame - base->frame : 0;
+	if (base == NULL || base->version != SAND_CACHE_VERSION || base->has_base || base->identity == 0 || back < 1 ||
+	    back >= SAND_CACHE_BASE_SPAN || base->count != frame->count || base->full_count != base->count ||
+	    base->array_count != frame->array_count)
 	{
-		SandStatus status = check_entry(label, entries, i, err);
+		return false;
+	}
+	for (int i = 0; i < frame->array_count; ++i)
+	{
+		const SandCacheArray *a = &frame->arrays[i], *b = &base->arrays[i];
+		if (strcmp(a->name, b->name) != 0 || a->type != b->type || a->component_count != b->component_count)
+		{
+			return false;
+		}
+	}
+	return true;
+}
+
+static SandStatus fill_image(const SandCacheFrame *frame, const SandCacheOptions *options, Image *image, SandError *err)
+{
+	uint32_t array_count = (uint32_t)frame->array_count;
+	size_t part_limit = 2 + array_count * (1 + (size_t)sand_codec_chunk_count(frame->count));
+	image->parts = sand_alloc(part_limit, sizeof(SandIoPart));
+	if (image->parts == NULL)
+	{
+		return sand_fail_memory(err, part_limit * sizeof(SandIoPart), "writing a frame");
+	}
+	const SandCacheFrame *base = is_base(frame, options->base) ? options->base : NULL;
+	FileHeader *header = &image->header;
+	header->exact_count = options->exact_count < frame->count ? options->exact_count : frame->count;
+	image->parts[0] = (SandIoPart){header, sizeof *header};
+	image->parts[1] = (SandIoPart){image->entries, array_count * sizeof(FileEntry)};
+	image->part_count = 2;
+	void *places[SAND_CACHE_ARRAY_LIMIT] = {NULL};
+	if (options->kept_out != NULL)
+	{
+		const FileEntry *entries[SAND_CACHE_ARRAY_LIMIT];
+		for (uint32_t i = 0; i < array_count; ++i)
+		{
+			image->entries[i].component_count = frame->arrays[i].component_count;
+			entries[i] = &image->entries[i];
+		}
+		SandStatus status = alloc_arrays(entries, (int)array_count, frame->count, &image->kept.block, places, err);
 		if (status != SAND_OK)
 		{
 			return status;
 		}
-		uint64_t expected = array_bytes(header->count, entries[i].component_count);
-		if (entries[i].offset != offset || entries[i].byte_count != expected)
+	}
+	uint64_t offset = sizeof(FileHeader) + array_count * sizeof(FileEntry);
+	for (uint32_t i = 0; i < array_count; ++i)
+	{
+		SandStatus status =
+		    encode_array(frame, (int)i, options, base != NULL ? base->arrays[i].data : NULL, places[i], image, err);
+		if (status != SAND_OK)
 		{
-			return sand_fail(
-			    err, SAND_ERROR_CACHE,
-			    "'%s', array '%s': %" PRIu64 " bytes at %" PRIu64 ", expected %" PRIu64 " at %" PRIu64 "; %s", label,
-			    entries[i].name, entries[i].byte_count, entries[i].offset, expected, offset, damaged);
+			return status;
 		}
-		offset += aligned(expected); // at most 32 arrays of 2^38 bytes
-		if (offset > byte_count)
+		image->entries[i].offset = offset;
+		offset += image->entries[i].byte_count;
+	}
+	FileStart *start = &header->start;
+	memcpy(start->magic, magic, sizeof magic);
+	start->version = SAND_CACHE_VERSION;
+	start->endian_tag = ENDIAN_TAG;
+	start->header_bytes = sizeof(FileHeader);
+	start->array_count = array_count;
+	start->layout_hash = layout_hash(image->entries, array_count);
+	start->total_bytes = offset;
+	start->frame = frame->frame;
+	start->count = frame->count;
+	start->seconds = frame->seconds;
+	start->settings_hash = frame->settings_hash;
+	start->state_hash = frame->state_hash;
+	start->table_checksum = sand_hash64(image->entries, array_count * sizeof(FileEntry), 0);
+	find_bounds(frame, header->bounds);
+	header->tolerance = options->tolerance;
+	header->flags = base != NULL ? HAS_BASE : 0;
+	header->base_frame = base != NULL ? base->frame : 0;
+	header->base_identity = base != NULL ? base->identity : 0;
+	header->level_count = sand_codec_level_count(frame->count);
+	if (options->engine != NULL)
+	{
+		memcpy(header->engine, options->engine, strlen(options->engine));
+	}
+	header->header_checksum = sand_hash64(header, offsetof(FileHeader, header_checksum), 0);
+	if (options->kept_out != NULL)
+	{
+		Head head = {.header = *header};
+		fill_frame(&head, &image->kept);
+		image->kept.array_count = (int)array_count;
+		for (uint32_t i = 0; i < array_count; ++i)
 		{
-			return sand_fail(err, SAND_ERROR_CACHE,
-			                 "'%s', array '%s' ends at byte %" PRIu64 ", but the file has %zu; %s", label,
-			                 entries[i].name, offset, byte_count, damaged);
+			fill_array(&image->entries[i], places[i], &image->kept.arrays[i]);
 		}
 	}
-	if (offset != byte_count)
-	{
-		return sand_fail(err, SAND_ERROR_CACHE, "'%s' has %zu bytes, its arrays end at byte %" PRIu64 "; %s", label,
-		                 byte_count, offset, damaged);
-	}
-	uint64_t layout = layout_hash(entries, header->array_count);
-	if (header->layout_hash != layout)
-	{
-		return sand_fail(err, SAND_ERROR_CACHE,
-		                 "'%s': the layout hash is %016" PRIx64 ", its table gives %016" PRIx64 "; %s", label,
-		                 header->layout_hash, layout, damaged);
-	}
 	return SAND_OK;
 }
 
-static SandStatus check_block(const char *label, const FileEntry *entry, const unsigned char *bytes, SandError *err)
+/// The frame as a file in memory; free with image_free.
+static SandStatus make_image(const SandCacheFrame *frame, const SandCacheOptions *options, Image **image_out,
+                             SandError *err)
 {
-	const unsigned char *block = bytes + entry->offset;
-	uint64_t checksum = sand_hash64(block, (size_t)entry->byte_count, 0);
-	if (entry->checksum != checksum)
-	{
-		return sand_fail(err, SAND_ERROR_CACHE,
-		                 "'%s', array '%s': the checksum is %016" PRIx64 ", its bytes give %016" PRIx64 "; %s", label,
-		                 entry->name, entry->checksum, checksum, damaged);
-	}
-	if (!is_zero(block + entry->byte_count, (size_t)(aligned(entry->byte_count) - entry->byte_count)))
-	{
-		return sand_fail(err, SAND_ERROR_CACHE, "'%s', array '%s': the bytes behind it are not zero; %s", label,
-		                 entry->name, damaged);
-	}
-	return SAND_OK;
-}
-
-SandStatus sand_cache_parse(const char *label, void *bytes, size_t byte_count, SandCacheFrame *frame_out,
-                            SandError *err)
-{
-	memset(frame_out, 0, sizeof *frame_out);
-	label = shown(label);
-	FileHeader header;
-	if (byte_count < sizeof header)
-	{
-		return sand_fail(err, SAND_ERROR_CACHE, "'%s' has %zu bytes, a frame has at least %zu; %s", label, byte_count,
-		                 sizeof header, damaged);
-	}
-	memcpy(&header, bytes, sizeof header);
-	SandStatus status = check_header(label, &header, byte_count, err);
+	*image_out = NULL;
+	SandStatus status = check_frame(frame, options, err);
 	if (status != SAND_OK)
 	{
 		return status;
 	}
-	size_t table_bytes = header.array_count * sizeof(FileEntry);
-	if (table_bytes > byte_count - sizeof header)
+	Image *image = sand_alloc(1, sizeof *image);
+	if (image == NULL)
 	{
-		return sand_fail(err, SAND_ERROR_CACHE, "'%s' has %zu bytes, its table of %" PRIu32 " arrays needs %zu; %s",
-		                 label, byte_count, header.array_count, sizeof header + table_bytes, damaged);
+		return sand_fail_memory(err, sizeof *image, "writing a frame");
 	}
-	FileEntry entries[SAND_CACHE_ARRAY_LIMIT];
-	memcpy(entries, (const unsigned char *)bytes + sizeof header, table_bytes);
-	uint64_t checksum = sand_hash64(entries, table_bytes, 0);
-	if (header.table_checksum != checksum)
-	{
-		return sand_fail(err, SAND_ERROR_CACHE,
-		                 "'%s': the table's checksum is %016" PRIx64 ", its bytes give %016" PRIx64 "; %s", label,
-		                 header.table_checksum, checksum, damaged);
-	}
-	status = check_table(label, &header, entries, byte_count, err);
-	for (uint32_t i = 0; i < header.array_count && status == SAND_OK; ++i)
-	{
-		status = check_block(label, &entries[i], bytes, err);
-	}
+	status = fill_image(frame, options, image, err);
 	if (status != SAND_OK)
 	{
+		image_free(image);
 		return status;
 	}
-	frame_out->frame = header.frame;
-	frame_out->count = header.count;
-	frame_out->seconds = header.seconds;
-	frame_out->settings_hash = header.settings_hash;
-	frame_out->state_hash = header.state_hash;
-	frame_out->array_count = (int)header.array_count;
-	for (uint32_t i = 0; i < header.array_count; ++i)
-	{
-		SandCacheArray *array = &frame_out->arrays[i];
-		memcpy(array->name, entries[i].name, sizeof array->name);
-		array->type = entries[i].type;
-		array->component_count = entries[i].component_count;
-		array->data = (const unsigned char *)bytes + entries[i].offset;
-	}
-	frame_out->block = bytes;
+	*image_out = image;
 	return SAND_OK;
 }
 
-/// Reads path and parses it as the frame asked for.
-static SandStatus read_path(const char *path, int32_t frame, SandCacheFrame *frame_out, SandError *err)
+SandStatus sand_cache_measure(const SandCacheFrame *frame, const SandCacheOptions *options, uint64_t *byte_count_out,
+                              SandError *err)
 {
-	void *bytes = NULL;
-	size_t byte_count = 0;
-	size_t byte_limit = SAND_CACHE_BYTE_LIMIT < SIZE_MAX ? (size_t)SAND_CACHE_BYTE_LIMIT : SIZE_MAX;
-	SandStatus status = sand_io_read_file(path, byte_limit, &bytes, &byte_count, err);
-	if (status == SAND_ERROR_IO && err->os_error == ENOENT)
+	static const SandCacheOptions plain;
+	SandCacheOptions used = options != NULL ? *options : plain;
+	used.kept_out = NULL;
+	Image *image;
+	SandStatus status = make_image(frame, &used, &image, err);
+	*byte_count_out = 0;
+	if (status == SAND_OK)
 	{
-		return sand_fail(err, SAND_ERROR_CACHE, "Frame %" PRId32 " is not in the cache: there is no '%s'; bake it",
-		                 frame, shown(path));
+		*byte_count_out = image->header.start.total_bytes;
+		image_free(image);
 	}
-	if (status != SAND_OK)
-	{
-		return status;
-	}
-	status = sand_cache_parse(path, bytes, byte_count, frame_out, err);
-	if (status != SAND_OK)
-	{
-		sand_free(bytes);
-		return status;
-	}
-	int32_t found = frame_out->frame;
-	if (found != frame)
-	{
-		sand_cache_frame_free(frame_out);
-		return sand_fail(err, SAND_ERROR_CACHE,
-		                 "'%s' holds frame %" PRId32 ", expected frame %" PRId32
-		                 ": the file was renamed; bake it again",
-		                 shown(path), found, frame);
-	}
-	return SAND_OK;
+	return status;
 }
 
-SandStatus sand_cache_read(const char *folder, int32_t frame, SandCacheFrame *frame_out, SandError *err)
+static SandStatus write_image(const char *folder, const Image *image, SandError *err)
 {
-	memset(frame_out, 0, sizeof *frame_out);
-	SandError own_error = {0};
-	err = err != NULL ? err : &own_error; // read_path looks at the errno
 	char name[FRAME_NAME_BYTES];
-	sand_cache_frame_name(frame, name);
+	sand_cache_frame_name(image->header.start.frame, name);
 	char *path;
 	SandStatus status = join(folder, name, &path, err);
 	if (status == SAND_OK)
 	{
-		status = read_path(path, frame, frame_out, err);
+		status = sand_io_write_file(path, image->parts, image->part_count, err);
 		sand_free(path);
 	}
 	return status;
 }
 
-void sand_cache_frame_free(SandCacheFrame *frame)
+/// Writes a frame that refers to another so that it stands alone: the same numbers, now all its own.
+static SandStatus detach(const char *folder, int32_t frame, SandError *err)
 {
-	if (frame != NULL)
+	SandCacheFrame found;
+	SandStatus status = sand_cache_read(folder, frame, NULL, &found, err);
+	if (status != SAND_OK)
 	{
-		sand_free(frame->block);
-		memset(frame, 0, sizeof *frame);
+		return status;
 	}
+	for (int i = 0; i < found.array_count; ++i)
+	{
+		found.arrays[i].encoding = SAND_ENCODING_EXACT;
+	}
+	SandCacheOptions options = {.tolerance = found.tolerance, .exact_count = found.exact_count, .engine = found.engine};
+	Image *image;
+	status = make_image(&found, &options, &image, err);
+	if (status == SAND_OK)
+	{
+		status = write_image(folder, image, err);
+		image_free(image);
+	}
+	sand_cache_frame_free(&found);
+	return status;
+}
+
+/// Detaches the frames from first to last that refer to one of base_first to base_last. Those that cannot be read are
+/// left alone: they are lost already, and say so when they are asked for.
+static SandStatus detach_range(const char *folder, int64_t first, int64_t last, int32_t base_first, int32_t base_last,
+                               SandError *err)
+{
+	for (int64_t i = first; i <= last && i <= INT32_MAX; ++i)
+	{
+		SandCacheFrame found;
+		SandError ignored = {0};
+		SandStatus status = sand_cache_peek(folder, (int32_t)i, &found, &ignored);
+		if (status == SAND_OK && found.has_base && found.base_frame >= base_first && found.base_frame <= base_last)
+		{
+			status = detach(folder, (int32_t)i, &ignored);
+		}
+		if (status != SAND_OK && status != SAND_ERROR_CACHE)
+		{
+			if (err != NULL)
+			{
+				*err = ignored;
+			}
+			return status;
+		}
+	}
+	return SAND_OK;
+}
+
+/// Before a frame is written over an older one with other contents: those that refer to it are made to stand alone.
+static SandStatus keep_dependants(const char *folder, const Image *image, SandError *err)
+{
+	SandCacheFrame old;
+	SandError found = {0};
+	int32_t frame = image->header.start.frame;
+	SandStatus status = sand_cache_peek(folder, frame, &old, &found);
+	if (status == SAND_OK && !old.has_base && old.identity != image->header.header_checksum)
+	{
+		int64_t next = (int64_t)frame + 1;
+		return detach_range(folder, next, next + SAND_CACHE_BASE_SPAN - 2, frame, frame, err);
+	}
+	if (status != SAND_OK && status != SAND_ERROR_CACHE) // absent or damaged: nothing can be kept of it
+	{
+		if (err != NULL)
+		{
+			*err = found;
+		}
+		return status;
+	}
+	return SAND_OK;
+}
+
+SandStatus sand_cache_write(const char *folder, const SandCacheFrame *frame, const SandCacheOptions *options,
+                            uint64_t *byte_count_out, SandError *err)
+{
+	static const SandCacheOptions plain;
+	options = options != NULL ? options : &plain;
+	if (byte_count_out != NULL)
+	{
+		*byte_count_out = 0;
+	}
+	Image *image;
+	SandStatus status = make_image(frame, options, &image, err);
+	if (status != SAND_OK)
+	{
+		return status;
+	}
+	uint64_t bytes = image->header.start.total_bytes;
+	if (options->byte_limit > 0 && bytes > options->byte_limit)
+	{
+		status = sand_fail(err, SAND_ERROR_CACHE,
+		                   "Frame %" PRId32 " takes %" PRIu64 " bytes and the limit leaves %" PRIu64
+		                   "; raise the limit or free older frames, those baked so far are kept",
+		                   frame->frame, bytes, options->byte_limit);
+	}
+	if (status == SAND_OK)
+	{
+		status = keep_dependants(folder, image, err);
+	}
+	if (status == SAND_OK)
+	{
+		status = write_image(folder, image, err);
+	}
+	if (status == SAND_OK && byte_count_out != NULL)
+	{
+		*byte_count_out = bytes;
+	}
+	if (status == SAND_OK && options->kept_out != NULL)
+	{
+		*options->kept_out = image->kept;
+		memset(&image->kept, 0, sizeof image->kept);
+	}
+	image_free(image);
+	return status;
 }
 
 // Listing and removing
@@ -659,9 +1931,9 @@ static bool append_record(Records *records, const void *record)
 	return true;
 }
 
-static SandStatus list_records(const char *folder, SandIoVisit *visit, Records *records, SandError *err)
+static SandStatus list_records(const char *folder, SandIoVisit *visit, void *context, Records *records, SandError *err)
 {
-	SandStatus status = sand_io_list_folder(folder, visit, records, err);
+	SandStatus status = sand_io_list_folder(folder, visit, context, err);
 	if (status == SAND_OK && records->is_short_of_memory)
 	{
 		status = sand_fail_memory(err, 2 * records->room * records->record_bytes, "the list of frames");
@@ -697,7 +1969,7 @@ SandStatus sand_cache_list(const char *folder, int32_t **frames_out, int *frame_
                            SandError *err)
 {
 	Records records = {.record_bytes = sizeof(int32_t)};
-	SandStatus status = list_records(folder, visit_frame, &records, err);
+	SandStatus status = list_records(folder, visit_frame, &records, &records, err);
 	if (status != SAND_OK)
 	{
 		records.count = 0;
@@ -733,35 +2005,64 @@ typedef struct OwnFile
 	uint64_t byte_count;
 } OwnFile;
 
-/// A frame, or what a crash left of writing one or of proving the folder writable.
-static bool is_own_name(const char *name)
+/// A frame from first to last; with everything also checkpoints, and what a crash left of writing one of these or of
+/// proving the folder writable.
+typedef struct Removal
+{
+	Records records; // of OwnFile
+	int32_t first, last;
+	bool is_everything;
+	bool has_lock;
+} Removal;
+
+static bool is_own_name(const Removal *removal, const char *name)
 {
 	int32_t frame;
 	size_t stem_bytes = sand_io_temporary_stem(name);
-	if (stem_bytes == 0)
+	if (stem_bytes == 0 && parse_frame_name(name, &frame))
 	{
-		return parse_frame_name(name, &frame);
+		return frame >= removal->first && frame <= removal->last;
 	}
 	char stem[FRAME_NAME_BYTES];
-	if (stem_bytes >= sizeof stem)
+	size_t bytes = stem_bytes == 0 ? strlen(name) : stem_bytes;
+	if (!removal->is_everything || bytes >= sizeof stem)
 	{
 		return false;
 	}
-	memcpy(stem, name, stem_bytes);
-	stem[stem_bytes] = '\0';
-	return strcmp(stem, SAND_IO_PROBE_NAME) == 0 || parse_frame_name(stem, &frame);
+	memcpy(stem, name, bytes);
+	stem[bytes] = '\0';
+	return strcmp(stem, SAND_CACHE_CHECKPOINT_A) == 0 || strcmp(stem, SAND_CACHE_CHECKPOINT_B) == 0 ||
+	       (stem_bytes > 0 && (strcmp(stem, SAND_IO_PROBE_NAME) == 0 || parse_frame_name(stem, &frame)));
 }
 
 static bool visit_own_file(void *context, const char *name, uint64_t byte_count)
 {
+	Removal *removal = context;
 	OwnFile file = {.byte_count = byte_count};
 	size_t name_bytes = strlen(name) + 1;
-	if (name_bytes > sizeof file.name || !is_own_name(name))
+	removal->has_lock = removal->has_lock || strcmp(name, SAND_CACHE_LOCK) == 0;
+	if (name_bytes > sizeof file.name || !is_own_name(removal, name))
 	{
 		return true;
 	}
 	memcpy(file.name, name, name_bytes);
-	return append_record(context, &file);
+	return append_record(&removal->records, &file);
+}
+
+/// Removes the lock that a dead owner left. One that is held, by us or by another, stays.
+static SandStatus remove_left_lock(const char *folder, SandError *err)
+{
+	char *path;
+	char holder[64];
+	SandIoLock *lock = NULL;
+	SandStatus status = join(folder, SAND_CACHE_LOCK, &path, err);
+	if (status == SAND_OK)
+	{
+		status = sand_io_lock(path, "", false, holder, sizeof holder, &lock, err);
+		sand_io_unlock(lock);
+		sand_free(path);
+	}
+	return status;
 }
 
 static SandStatus remove_in_folder(const char *folder, const char *name, SandError *err)
@@ -776,20 +2077,34 @@ static SandStatus remove_in_folder(const char *folder, const char *name, SandErr
 	return status;
 }
 
-SandStatus sand_cache_free(const char *folder, int *file_count_out, uint64_t *byte_count_out, SandError *err)
+SandStatus sand_cache_free(const char *folder, int32_t first, int32_t last, int *file_count_out,
+                           uint64_t *byte_count_out, SandError *err)
 {
 	SandError own_error = {0};
 	err = err != NULL ? err : &own_error; // looked at below
-	// Names first, removal after: a folder that changes while it is listed may show a file twice or not at all.
-	Records records = {.record_bytes = sizeof(OwnFile)};
 	int file_count = 0;
 	uint64_t byte_count = 0;
-	SandStatus status = list_records(folder, visit_own_file, &records, err);
-	size_t found_count = status == SAND_OK ? records.count : 0;
+	Removal removal = {
+	    .records = {.record_bytes = sizeof(OwnFile)},
+	    .first = first,
+	    .last = last,
+	    .is_everything = first == INT32_MIN && last == INT32_MAX,
+	};
+	SandStatus status = SAND_OK;
+	if (!removal.is_everything)
+	{
+		status = detach_range(folder, (int64_t)last + 1, (int64_t)last + SAND_CACHE_BASE_SPAN - 1, first, last, err);
+	}
+	// Names first, removal after: a folder that changes while it is listed may show a file twice or not at all.
+	if (status == SAND_OK)
+	{
+		status = list_records(folder, visit_own_file, &removal, &removal.records, err);
+	}
+	size_t found_count = status == SAND_OK ? removal.records.count : 0;
 	for (size_t i = 0; i < found_count && status == SAND_OK; ++i)
 	{
 		OwnFile file;
-		memcpy(&file, records.bytes + i * sizeof file, sizeof file);
+		memcpy(&file, removal.records.bytes + i * sizeof file, sizeof file);
 		status = remove_in_folder(folder, file.name, err);
 		if (status == SAND_OK)
 		{
@@ -802,8 +2117,12 @@ SandStatus sand_cache_free(const char *folder, int *file_count_out, uint64_t *by
 			status = SAND_OK;
 		}
 	}
-	sand_free(records.bytes);
-	if (status == SAND_OK)
+	sand_free(removal.records.bytes);
+	if (status == SAND_OK && removal.is_everything && removal.has_lock)
+	{
+		status = remove_left_lock(folder, err);
+	}
+	if (status == SAND_OK && removal.is_everything)
 	{
 		status = sand_io_remove_empty_folder(folder, err);
 	}

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -104,6 +105,36 @@ static ssize_t call_read(int fd, void *bytes, size_t byte_count)
 		moved = is_transfer_failed(&byte_count) ? -1 : read(fd, bytes, byte_count);
 	} while (moved < 0 && errno == EINTR);
 	return moved;
+}
+
+static ssize_t call_pread(int fd, void *bytes, size_t byte_count, uint64_t offset)
+{
+	ssize_t moved;
+	do
+	{
+		moved = is_transfer_failed(&byte_count) ? -1 : pread(fd, bytes, byte_count, (off_t)offset);
+	} while (moved < 0 && errno == EINTR);
+	return moved;
+}
+
+static int call_flock(int fd)
+{
+	int result;
+	do
+	{
+		result = is_call_failed() ? -1 : flock(fd, LOCK_EX | LOCK_NB);
+	} while (result != 0 && errno == EINTR);
+	return result;
+}
+
+static int call_ftruncate(int fd)
+{
+	int result;
+	do
+	{
+		result = is_call_failed() ? -1 : ftruncate(fd, 0);
+	} while (result != 0 && errno == EINTR);
+	return result;
 }
 
 static int call_fsync(int fd)
@@ -551,6 +582,209 @@ SandStatus sand_io_read_file(const char *path, size_t byte_limit, void **bytes_o
 		*byte_count_out = 0;
 	}
 	return status;
+}
+
+SandStatus sand_io_open(const char *path, SandIoFile *file_out, SandError *err)
+{
+	*file_out = (SandIoFile){.handle = -1};
+	SandStatus status = check_path(path, "read a file", err);
+	if (status != SAND_OK)
+	{
+		return status;
+	}
+	int fd = call_open(path, O_RDONLY | O_NONBLOCK); // a pipe of that name must not hold us
+	if (fd < 0)
+	{
+		return fail_io(err, errno, "read the file", path);
+	}
+	struct stat info;
+	if (call_fstat(fd, &info) != 0)
+	{
+		status = fail_io(err, errno, "read the file", path);
+	}
+	else if (!S_ISREG(info.st_mode))
+	{
+		status = fail_io(err, S_ISDIR(info.st_mode) ? EISDIR : EINVAL, "read as a file", path);
+	}
+	if (status != SAND_OK)
+	{
+		call_close(fd);
+		return status;
+	}
+	*file_out = (SandIoFile){fd, info.st_size < 0 ? 0 : (uint64_t)info.st_size};
+	return SAND_OK;
+}
+
+SandStatus sand_io_read_at(const SandIoFile *file, const char *path, uint64_t offset, void *bytes_out,
+                           size_t byte_count, SandError *err)
+{
+	char *place = bytes_out;
+	while (byte_count > 0)
+	{
+		ssize_t moved = call_pread(file->handle, place, byte_count < WRITE_BYTES ? byte_count : WRITE_BYTES, offset);
+		if (moved < 0)
+		{
+			return fail_io(err, errno, "read the file", path);
+		}
+		if (moved == 0)
+		{
+			return fail_io(err, EIO, "read the whole file (it became shorter meanwhile)", path);
+		}
+		place += moved;
+		offset += (uint64_t)moved;
+		byte_count -= (size_t)moved;
+	}
+	return SAND_OK;
+}
+
+void sand_io_close(SandIoFile *file)
+{
+	if (file->handle >= 0)
+	{
+		call_close(file->handle);
+	}
+	file->handle = -1;
+}
+
+/// As much text as there is from the file's start; false when a read fails.
+static bool read_text(int fd, char *text_out, size_t text_bytes)
+{
+	size_t done = 0;
+	ssize_t moved = 1;
+	while (done + 1 < text_bytes && moved > 0)
+	{
+		moved = call_pread(fd, text_out + done, text_bytes - 1 - done, done);
+		done += moved > 0 ? (size_t)moved : 0;
+	}
+	text_out[done] = '\0';
+	return moved >= 0;
+}
+
+void sand_io_read_text(const char *path, char *text_out, size_t text_bytes)
+{
+	text_out[0] = '\0';
+	int fd = call_open(path, O_RDONLY | O_NONBLOCK);
+	if (fd >= 0)
+	{
+		if (!read_text(fd, text_out, text_bytes))
+		{
+			text_out[0] = '\0';
+		}
+		call_close(fd);
+	}
+}
+
+struct SandIoLock
+{
+	int fd;
+	char path[];
+};
+
+/// True when path still leads to the open file: its last owner may have removed it between our open and our lock.
+static int is_same_file(int fd, const char *path)
+{
+	struct stat open_info, path_info;
+	if (call_fstat(fd, &open_info) != 0)
+	{
+		return -1;
+	}
+	if (call_fstatat(AT_FDCWD, path, &path_info) != 0)
+	{
+		return errno == ENOENT ? 0 : -1;
+	}
+	return open_info.st_dev == path_info.st_dev && open_info.st_ino == path_info.st_ino;
+}
+
+typedef enum LockOutcome
+{
+	LOCK_TAKEN,
+	LOCK_HELD,
+	LOCK_GONE, // the file was removed meanwhile: try again
+	LOCK_FAILED
+} LockOutcome;
+
+static LockOutcome take_lock(int fd, const char *path, bool is_forced, char *holder_out, size_t holder_bytes)
+{
+	bool is_locked = call_flock(fd) == 0;
+	bool is_held = !is_locked && errno == EWOULDBLOCK;
+	if (!is_locked && !is_held && errno != ENOLCK && errno != ENOTSUP && errno != ENOSYS)
+	{
+		return LOCK_FAILED;
+	}
+	int is_same = is_same_file(fd, path);
+	if (is_same != 1)
+	{
+		return is_same == 0 ? LOCK_GONE : LOCK_FAILED;
+	}
+	if (!read_text(fd, holder_out, holder_bytes))
+	{
+		return LOCK_FAILED;
+	}
+	return is_held || (!is_locked && holder_out[0] != '\0' && !is_forced) ? LOCK_HELD : LOCK_TAKEN;
+}
+
+SandStatus sand_io_lock(const char *path, const char *text, bool is_forced, char *holder_out, size_t holder_bytes,
+                        SandIoLock **lock_out, SandError *err)
+{
+	static const char what[] = "lock the cache with the file";
+	*lock_out = NULL;
+	holder_out[0] = '\0';
+	SandStatus status = check_path(path, "lock a cache", err);
+	if (status != SAND_OK)
+	{
+		return status;
+	}
+	size_t path_bytes = strlen(path) + 1;
+	SandIoLock *lock = sand_alloc(1, sizeof *lock + path_bytes);
+	if (lock == NULL)
+	{
+		return sand_fail_memory(err, sizeof *lock + path_bytes, "a lock");
+	}
+	memcpy(lock->path, path, path_bytes);
+	LockOutcome outcome = LOCK_GONE;
+	for (int i = 0; i < TEMPORARY_TRY_LIMIT && outcome == LOCK_GONE; ++i)
+	{
+		lock->fd = call_open(path, O_RDWR | O_CREAT);
+		outcome = lock->fd < 0 ? LOCK_FAILED : take_lock(lock->fd, path, is_forced, holder_out, holder_bytes);
+		if (outcome != LOCK_TAKEN && lock->fd >= 0)
+		{
+			int os_error = errno;
+			call_close(lock->fd);
+			errno = os_error;
+		}
+	}
+	if (outcome != LOCK_TAKEN)
+	{
+		int os_error = outcome == LOCK_GONE ? EBUSY : errno;
+		sand_free(lock);
+		return outcome == LOCK_HELD ? SAND_OK : fail_io(err, os_error, what, path);
+	}
+	const SandIoPart part = {text, strlen(text)};
+	if (call_ftruncate(lock->fd) != 0)
+	{
+		status = fail_io(err, errno, what, path);
+	}
+	if (status == SAND_OK)
+	{
+		status = write_parts(lock->fd, &part, 1, what, path, err);
+	}
+	if (status != SAND_OK)
+	{
+		sand_io_unlock(lock);
+		return status;
+	}
+	*lock_out = lock;
+	return SAND_OK;
+}
+
+void sand_io_unlock(SandIoLock *lock)
+{
+	if (lock != NULL)
+	{
+		call_unlink(lock->path); // first: who opens it from now on makes a new one
+		call_close(lock->fd);
+		sand_free(lock);
+	}
 }
 
 /// One folder whose parent exists.

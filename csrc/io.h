@@ -21,6 +21,18 @@ SandStatus sand_io_write_file(const char *path, const SandIoPart *parts, int par
 SandStatus sand_io_read_file(const char *path, size_t byte_limit, void **bytes_out, size_t *byte_count_out,
                              SandError *err);
 
+/// A regular file that is read in parts. Any thread may read from an open one.
+typedef struct SandIoFile
+{
+	int handle;          // the system's; -1 = not open
+	uint64_t byte_count; // when it was opened
+} SandIoFile;
+SandStatus sand_io_open(const char *path, SandIoFile *file_out, SandError *err); // on failure handle is -1
+/// Exactly byte_count bytes from offset; path is for the sentence.
+SandStatus sand_io_read_at(const SandIoFile *file, const char *path, uint64_t offset, void *bytes_out,
+                           size_t byte_count, SandError *err);
+void sand_io_close(SandIoFile *file); // leaves handle -1; nothing was written, so nothing can be lost
+
 /// Makes the folder and its parents; fine when it exists. Then proves that a file can be written in it, with a small
 /// temporary of SAND_IO_PROBE_NAME that is removed at once.
 SandStatus sand_io_make_folder(const char *path, SandError *err);
@@ -38,6 +50,19 @@ SandStatus sand_io_list_folder(const char *path, SandIoVisit *visit, void *conte
 /// Removes one file. Guarded: the name must end in ".sand" or be a temporary of such a file
 /// (".sand.tmp.<pid>.<number>"), else SAND_ERROR_ARGUMENT and nothing is touched.
 SandStatus sand_io_remove_own_file(const char *path, SandError *err);
+
+/// Takes the file `path` for this process until sand_io_unlock or the end of the process, with the system's own lock,
+/// which no crash leaves behind. Then the file holds `text`, *lock_out is set and holder_out (holder_bytes with the
+/// NUL) is what the file held before: "" or the text of an owner that is gone. Held by another: SAND_OK too, *lock_out
+/// is NULL and holder_out that one's text. On a file system without locks the text alone counts: any means held, unless
+/// is_forced.
+typedef struct SandIoLock SandIoLock;
+SandStatus sand_io_lock(const char *path, const char *text, bool is_forced, char *holder_out, size_t holder_bytes,
+                        SandIoLock **lock_out, SandError *err);
+void sand_io_unlock(SandIoLock *lock); // removes the file; NULL is fine
+
+/// The beginning of a small file that may have no size, as those of /proc, as text. Missing or unreadable: "".
+void sand_io_read_text(const char *path, char *text_out, size_t text_bytes);
 
 /// Length of the file name that the temporary `name` (no folder) stands for; 0 when it is not a temporary of ours.
 size_t sand_io_temporary_stem(const char *name);

@@ -56,7 +56,7 @@ PyObject *sand_py_raise(const SandPyState *state, const SandError *err)
 	return NULL;
 }
 
-static SandPyState *state_of(PyObject *module)
+SandPyState *sand_py_state(PyObject *module)
 {
 	return PyModule_GetState(module);
 }
@@ -71,7 +71,7 @@ void sand_py_raise_type(PyObject *object, const char *name, const char *expected
 }
 
 /// TypeError: the argument is not an array of the kind of numbers that are expected.
-static void raise_kind(PyObject *object, PyArrayObject *array, const char *name, const char *expected)
+void sand_py_raise_kind(PyObject *object, PyArrayObject *array, const char *name, const char *expected)
 {
 	if (PyArray_CheckExact(object))
 	{
@@ -85,7 +85,7 @@ static void raise_kind(PyObject *object, PyArrayObject *array, const char *name,
 
 /// Any object as an array of whatever type NumPy finds. What NumPy refuses, rows of different lengths for one, is told
 /// in its own words after the name.
-static PyArrayObject *array_of(PyObject *object, const char *name)
+PyArrayObject *sand_py_array(PyObject *object, const char *name)
 {
 	PyObject *array = PyArray_FROM_O(object);
 	if (array == NULL && PyErr_ExceptionMatches(PyExc_ValueError))
@@ -103,7 +103,7 @@ static PyArrayObject *array_of(PyObject *object, const char *name)
 	return (PyArrayObject *)array;
 }
 
-static bool is_real(PyArrayObject *array)
+bool sand_py_is_real(PyArrayObject *array)
 {
 	return PyTypeNum_ISFLOAT(PyArray_TYPE(array)) || PyTypeNum_ISINTEGER(PyArray_TYPE(array));
 }
@@ -155,10 +155,10 @@ static PyArrayObject *contiguous(PyArrayObject *array, int type)
 /// Any object as an array of numbers, of whatever type; type only names what is expected.
 static PyArrayObject *real_array(PyObject *object, int type, const char *name)
 {
-	PyArrayObject *array = array_of(object, name);
-	if (array != NULL && !is_real(array))
+	PyArrayObject *array = sand_py_array(object, name);
+	if (array != NULL && !sand_py_is_real(array))
 	{
-		raise_kind(object, array, name, type == NPY_FLOAT64 ? "an array of float64" : "an array of float32");
+		sand_py_raise_kind(object, array, name, type == NPY_FLOAT64 ? "an array of float64" : "an array of float32");
 		Py_CLEAR(array);
 	}
 	return array;
@@ -242,7 +242,7 @@ static int check_int32(PyArrayObject *array, const char *name)
 
 PyArrayObject *sand_py_ints(PyObject *object, const char *name, npy_intp row_count, npy_intp column_count)
 {
-	PyArrayObject *array = array_of(object, name);
+	PyArrayObject *array = sand_py_array(object, name);
 	if (array == NULL)
 	{
 		return NULL;
@@ -251,7 +251,7 @@ PyArrayObject *sand_py_ints(PyObject *object, const char *name, npy_intp row_cou
 	bool is_good = false;
 	if (!PyTypeNum_ISINTEGER(type))
 	{
-		raise_kind(object, array, name, "an array of int32");
+		sand_py_raise_kind(object, array, name, "an array of int32");
 	}
 	else if (!is_shape(array, row_count, column_count))
 	{
@@ -435,7 +435,7 @@ static void free_block(PyObject *capsule)
 }
 
 /// Takes block, frees it on failure. The capsule frees it when the last array on it is gone.
-static PyObject *own_block(void *block)
+PyObject *sand_py_own_block(void *block)
 {
 	PyObject *owner = PyCapsule_New(block, BLOCK_NAME, free_block);
 	if (owner == NULL)
@@ -446,7 +446,7 @@ static PyObject *own_block(void *block)
 }
 
 /// An array on data inside the owner's block, without a copy. column_count 0: one-dimensional.
-static PyObject *view(PyObject *owner, const void *data, int type, npy_intp row_count, npy_intp column_count)
+PyObject *sand_py_view(PyObject *owner, const void *data, int type, npy_intp row_count, npy_intp column_count)
 {
 	npy_intp shape[2] = {row_count, column_count};
 	PyObject *array = PyArray_SimpleNewFromData(column_count == 0 ? 1 : 2, shape, type, (void *)data);
@@ -465,12 +465,12 @@ static PyObject *view(PyObject *owner, const void *data, int type, npy_intp row_
 
 PyObject *sand_py_block(void *block, int type, npy_intp row_count, npy_intp column_count)
 {
-	PyObject *owner = own_block(block);
+	PyObject *owner = sand_py_own_block(block);
 	if (owner == NULL)
 	{
 		return NULL;
 	}
-	PyObject *array = view(owner, block, type, row_count, column_count);
+	PyObject *array = sand_py_view(owner, block, type, row_count, column_count);
 	Py_DECREF(owner);
 	return array;
 }
@@ -494,7 +494,7 @@ PyObject *sand_py_points(SandPoints *points)
 static PyObject *cover(PyObject *module, PyObject *args, PyObject *kwargs)
 {
 	static char *names[] = {"mesh", "spacing", "seed", NULL};
-	SandPyState *state = state_of(module);
+	SandPyState *state = sand_py_state(module);
 	PyObject *mesh_object;
 	PyObject *spacing;
 	PyObject *seed = NULL;
@@ -517,7 +517,7 @@ static PyObject *cover(PyObject *module, PyObject *args, PyObject *kwargs)
 static PyObject *fill(PyObject *module, PyObject *args, PyObject *kwargs)
 {
 	static char *names[] = {"mesh", "spacing", "clearance", "jitter", "seed", NULL};
-	SandPyState *state = state_of(module);
+	SandPyState *state = sand_py_state(module);
 	PyObject *mesh_object;
 	PyObject *spacing;
 	PyObject *clearance = NULL;
@@ -567,7 +567,7 @@ static PyObject *tetrahedron(PyObject *module, PyObject *args, PyObject *kwargs)
 	PyObject *object;
 	float radius = 0;
 	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:tetrahedron", names, &object) ||
-	    read_radius(state_of(module), object, &radius) != 0)
+	    read_radius(sand_py_state(module), object, &radius) != 0)
 	{
 		return NULL;
 	}
@@ -600,7 +600,7 @@ static PyObject *grain_shape(PyObject *module, PyObject *args, PyObject *kwargs)
 	int32_t rod_count = 3;
 	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|O:shape", names, &kind_object, &radius_object, &count_object) ||
 	    sand_py_choice(kind_object, "kind", kinds, &kind) != 0 ||
-	    read_radius(state_of(module), radius_object, &radius) != 0 ||
+	    read_radius(sand_py_state(module), radius_object, &radius) != 0 ||
 	    sand_py_int32(count_object, "count", &rod_count) != 0)
 	{
 		return NULL;
@@ -610,7 +610,7 @@ static PyObject *grain_shape(PyObject *module, PyObject *args, PyObject *kwargs)
 		SandError err;
 		sand_fail(&err, SAND_ERROR_ARGUMENT, "The rod's count is %d spheres, expected 1 to %d", (int)rod_count,
 		          SAND_SHAPE_SPHERE_LIMIT);
-		return sand_py_raise(state_of(module), &err);
+		return sand_py_raise(sand_py_state(module), &err);
 	}
 	npy_intp size[2] = {kind == SHAPE_TETRAHEDRON ? 4 : kind == SHAPE_CUBE ? 8 : kind == SHAPE_ROD ? rod_count : 1, 3};
 	PyObject *offsets = PyArray_SimpleNew(2, size, NPY_FLOAT32);
@@ -693,300 +693,9 @@ static PyObject *grain_sizes(PyObject *module, PyObject *args, PyObject *kwargs)
 	if (status != SAND_OK)
 	{
 		Py_DECREF(array);
-		return sand_py_raise(state_of(module), &err);
+		return sand_py_raise(sand_py_state(module), &err);
 	}
 	return array;
-}
-
-// Frames
-
-/// The name of an array from a dict's key. -1 with TypeError or ValueError.
-static int frame_array_name(PyObject *key, char name_out[SAND_CACHE_NAME_BYTES])
-{
-	if (!PyUnicode_Check(key))
-	{
-		PyErr_Format(PyExc_TypeError, "arrays: found the name %R, expected a str", key);
-		return -1;
-	}
-	Py_ssize_t bytes = 0;
-	const char *text = PyUnicode_AsUTF8AndSize(key, &bytes);
-	if (text == NULL)
-	{
-		return -1;
-	}
-	if (bytes < 1 || bytes >= SAND_CACHE_NAME_BYTES || strlen(text) != (size_t)bytes)
-	{
-		PyErr_Format(PyExc_ValueError, "arrays: found the name %R, expected 1 to %d ASCII characters", key,
-		             SAND_CACHE_NAME_BYTES - 1);
-		return -1;
-	}
-	memcpy(name_out, text, (size_t)bytes + 1);
-	return 0;
-}
-
-static void raise_frame_shape(PyArrayObject *array, const char *name)
-{
-	PyObject *shape = PyObject_GetAttrString((PyObject *)array, "shape");
-	if (shape != NULL)
-	{
-		PyErr_Format(PyExc_ValueError, "%s: found shape %S, expected (N,) or (N, 1 to %d)", name, shape,
-		             SAND_CACHE_COMPONENT_LIMIT);
-		Py_DECREF(shape);
-	}
-}
-
-/// One array of a frame, from a dict's item. Appends the array that holds the data to held. -1 with an exception.
-static int add_frame_array(SandCacheFrame *frame, PyObject *key, PyObject *value, PyObject *held)
-{
-	SandCacheArray *array = &frame->arrays[frame->array_count];
-	if (frame_array_name(key, array->name) != 0)
-	{
-		return -1;
-	}
-	PyArrayObject *found = array_of(value, array->name);
-	if (found == NULL)
-	{
-		return -1;
-	}
-	bool is_int = PyTypeNum_ISINTEGER(PyArray_TYPE(found));
-	bool is_flat = PyArray_NDIM(found) == 1;
-	npy_intp column_count = PyArray_NDIM(found) == 2 ? PyArray_DIM(found, 1) : 0;
-	// Every array after the first must have as many rows.
-	npy_intp row_count = frame->array_count == 0 ? -1 : (npy_intp)frame->count;
-	PyArrayObject *data = NULL;
-	if (!is_real(found))
-	{
-		raise_kind(value, found, array->name, "an array of float32 or int32");
-	}
-	else if (!is_flat && (column_count < 1 || column_count > SAND_CACHE_COMPONENT_LIMIT))
-	{
-		raise_frame_shape(found, array->name);
-	}
-	else
-	{
-		data = is_int ? sand_py_ints((PyObject *)found, array->name, row_count, column_count)
-		              : sand_py_floats((PyObject *)found, array->name, row_count, column_count);
-	}
-	Py_DECREF(found);
-	if (data == NULL)
-	{
-		return -1;
-	}
-	int result = PyList_Append(held, (PyObject *)data);
-	Py_DECREF(data); // the list keeps it
-	if (result != 0)
-	{
-		return -1;
-	}
-	if ((uint64_t)PyArray_DIM(data, 0) > UINT32_MAX)
-	{
-		PyErr_Format(PyExc_ValueError, "%s: found %zd rows, expected at most 2**32 - 1", array->name,
-		             (Py_ssize_t)PyArray_DIM(data, 0));
-		return -1;
-	}
-	frame->count = (uint32_t)PyArray_DIM(data, 0);
-	array->type = is_int ? SAND_CACHE_I32 : SAND_CACHE_F32;
-	array->component_count = is_flat ? 1 : (uint32_t)column_count;
-	array->data = PyArray_DATA(data);
-	frame->array_count++;
-	return 0;
-}
-
-/// All arrays of a frame from a dict. Returns the list that keeps the data alive, NULL with an exception.
-static PyObject *add_frame_arrays(SandCacheFrame *frame, PyObject *arrays)
-{
-	if (!PyDict_Check(arrays))
-	{
-		sand_py_raise_type(arrays, "arrays", "a dict of name to array");
-		return NULL;
-	}
-	// A list of the items: converting an array may run Python code, which might change the dict.
-	PyObject *items = PyDict_Items(arrays);
-	PyObject *held = PyList_New(0);
-	bool is_good = items != NULL && held != NULL;
-	Py_ssize_t item_count = items != NULL ? PyList_Size(items) : 0;
-	if (is_good && item_count > SAND_CACHE_ARRAY_LIMIT)
-	{
-		PyErr_Format(PyExc_ValueError, "arrays: found %zd, expected 1 to %d", item_count, SAND_CACHE_ARRAY_LIMIT);
-		is_good = false;
-	}
-	for (Py_ssize_t i = 0; i < item_count && is_good; ++i)
-	{
-		PyObject *item = PyList_GetItem(items, i);
-		is_good = add_frame_array(frame, PyTuple_GetItem(item, 0), PyTuple_GetItem(item, 1), held) == 0;
-	}
-	Py_XDECREF(items);
-	if (!is_good)
-	{
-		Py_XDECREF(held);
-		return NULL;
-	}
-	return held;
-}
-
-static PyObject *write_frame(PyObject *module, PyObject *args, PyObject *kwargs)
-{
-	static char *names[] = {"folder", "frame", "arrays", "seconds", "settings_hash", "state_hash", NULL};
-	PyObject *folder = NULL;
-	PyObject *arrays;
-	PyObject *number;
-	PyObject *seconds = NULL;
-	PyObject *settings_hash = NULL;
-	PyObject *state_hash = NULL;
-	SandCacheFrame frame = {0};
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&OO|OOO:write_frame", names, PyUnicode_FSConverter, &folder,
-	                                 &number, &arrays, &seconds, &settings_hash, &state_hash))
-	{
-		return NULL; // the converter has cleaned up after itself
-	}
-	PyObject *held = NULL;
-	if (sand_py_int32(number, "frame", &frame.frame) == 0 && sand_py_double(seconds, "seconds", &frame.seconds) == 0 &&
-	    sand_py_uint64(settings_hash, "settings_hash", &frame.settings_hash) == 0 &&
-	    sand_py_uint64(state_hash, "state_hash", &frame.state_hash) == 0)
-	{
-		held = add_frame_arrays(&frame, arrays);
-	}
-	if (held == NULL)
-	{
-		Py_DECREF(folder);
-		return NULL;
-	}
-	const char *path = PyBytes_AsString(folder);
-	SandError err = {0};
-	PyThreadState *thread = PyEval_SaveThread();
-	SandStatus status = sand_cache_write(path, &frame, &err);
-	PyEval_RestoreThread(thread);
-	Py_DECREF(held);
-	Py_DECREF(folder);
-	return status == SAND_OK ? Py_NewRef(Py_None) : sand_py_raise(state_of(module), &err);
-}
-
-/// A dict of views on the frame's block. Takes the block.
-static PyObject *frame_arrays(SandCacheFrame *frame)
-{
-	PyObject *owner = own_block(frame->block);
-	PyObject *arrays = owner != NULL ? PyDict_New() : NULL;
-	for (int i = 0; i < frame->array_count && arrays != NULL; ++i)
-	{
-		const SandCacheArray *array = &frame->arrays[i];
-		npy_intp column_count = array->component_count == 1 ? 0 : (npy_intp)array->component_count;
-		PyObject *one = view(owner, array->data, array->type == SAND_CACHE_I32 ? NPY_INT32 : NPY_FLOAT32,
-		                     (npy_intp)frame->count, column_count);
-		if (one == NULL || PyDict_SetItemString(arrays, array->name, one) != 0)
-		{
-			Py_CLEAR(arrays);
-		}
-		Py_XDECREF(one);
-	}
-	Py_XDECREF(owner);
-	return arrays;
-}
-
-static PyObject *read_frame(PyObject *module, PyObject *args, PyObject *kwargs)
-{
-	static char *names[] = {"folder", "frame", NULL};
-	PyObject *folder = NULL;
-	PyObject *object;
-	int32_t number = 0;
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&O:read_frame", names, PyUnicode_FSConverter, &folder, &object))
-	{
-		return NULL;
-	}
-	if (sand_py_int32(object, "frame", &number) != 0)
-	{
-		Py_DECREF(folder);
-		return NULL;
-	}
-	const char *path = PyBytes_AsString(folder);
-	SandCacheFrame frame = {0};
-	SandError err = {0};
-	PyThreadState *thread = PyEval_SaveThread();
-	SandStatus status = sand_cache_read(path, number, &frame, &err);
-	PyEval_RestoreThread(thread);
-	Py_DECREF(folder);
-	if (status != SAND_OK)
-	{
-		return sand_py_raise(state_of(module), &err);
-	}
-	PyObject *arrays = frame_arrays(&frame);
-	if (arrays == NULL)
-	{
-		return NULL;
-	}
-	return Py_BuildValue("{s:i,s:d,s:K,s:K,s:N}", "frame", (int)frame.frame, "seconds", frame.seconds, "settings_hash",
-	                     (unsigned long long)frame.settings_hash, "state_hash", (unsigned long long)frame.state_hash,
-	                     "arrays", arrays);
-}
-
-static PyObject *make_folder(PyObject *module, PyObject *args, PyObject *kwargs)
-{
-	static char *names[] = {"folder", NULL};
-	PyObject *folder = NULL;
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&:make_folder", names, PyUnicode_FSConverter, &folder))
-	{
-		return NULL;
-	}
-	const char *path = PyBytes_AsString(folder);
-	SandError err = {0};
-	PyThreadState *thread = PyEval_SaveThread();
-	SandStatus status = sand_io_make_folder(path, &err);
-	PyEval_RestoreThread(thread);
-	Py_DECREF(folder);
-	return status == SAND_OK ? Py_NewRef(Py_None) : sand_py_raise(state_of(module), &err);
-}
-
-static PyObject *list_frames(PyObject *module, PyObject *args, PyObject *kwargs)
-{
-	static char *names[] = {"folder", NULL};
-	PyObject *folder = NULL;
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&:list_frames", names, PyUnicode_FSConverter, &folder))
-	{
-		return NULL;
-	}
-	const char *path = PyBytes_AsString(folder);
-	int32_t *frames = NULL;
-	int frame_count = 0;
-	uint64_t byte_count = 0;
-	SandError err = {0};
-	PyThreadState *thread = PyEval_SaveThread();
-	SandStatus status = sand_cache_list(path, &frames, &frame_count, &byte_count, &err);
-	PyEval_RestoreThread(thread);
-	Py_DECREF(folder);
-	if (status != SAND_OK)
-	{
-		return sand_py_raise(state_of(module), &err);
-	}
-	PyObject *numbers = PyList_New(frame_count);
-	for (int i = 0; i < frame_count && numbers != NULL; ++i)
-	{
-		PyObject *number = PyLong_FromLong(frames[i]);
-		if (number == NULL || PyList_SetItem(numbers, i, number) != 0) // takes number, also on failure
-		{
-			Py_CLEAR(numbers);
-		}
-	}
-	sand_free(frames);
-	return numbers != NULL ? Py_BuildValue("NK", numbers, (unsigned long long)byte_count) : NULL;
-}
-
-static PyObject *free_frames(PyObject *module, PyObject *args, PyObject *kwargs)
-{
-	static char *names[] = {"folder", NULL};
-	PyObject *folder = NULL;
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&:free_frames", names, PyUnicode_FSConverter, &folder))
-	{
-		return NULL;
-	}
-	const char *path = PyBytes_AsString(folder);
-	int file_count = 0;
-	uint64_t byte_count = 0;
-	SandError err = {0};
-	PyThreadState *thread = PyEval_SaveThread();
-	SandStatus status = sand_cache_free(path, &file_count, &byte_count, &err);
-	PyEval_RestoreThread(thread);
-	Py_DECREF(folder);
-	return status == SAND_OK ? Py_BuildValue("iK", file_count, (unsigned long long)byte_count)
-	                         : sand_py_raise(state_of(module), &err);
 }
 
 // What the build and the tests want to know
@@ -1044,8 +753,6 @@ static PyObject *fail_io_after(PyObject *module, PyObject *args)
 
 // The module
 
-#define WITH_KEYWORDS(function) (PyCFunction)(void (*)(void))(function), METH_VARARGS | METH_KEYWORDS
-
 static PyMethodDef methods[] = {
     {"cover", WITH_KEYWORDS(cover),
      "cover(mesh, spacing, seed=0)\n--\n\nEven points on the surface of a mesh, as a (K, 3) float32 array, in metres."},
@@ -1062,19 +769,6 @@ static PyMethodDef methods[] = {
      "sizes(kind, low, high, spread=0, seed=0, *, count)\n--\n\n"
      "Random sizes for Scene's scales, a (count,) float32 array from low to high.\n"
      "kind: 'uniform', or 'lognormal' about 1, whose logarithm deviates by spread."},
-    {"write_frame", WITH_KEYWORDS(write_frame),
-     "write_frame(folder, frame, arrays, seconds=0.0, settings_hash=0, state_hash=0)\n--\n\n"
-     "Writes a dict of arrays as one frame file, whole or not at all. No other thread may change them meanwhile."},
-    {"read_frame", WITH_KEYWORDS(read_frame),
-     "read_frame(folder, frame)\n--\n\n"
-     "Reads and verifies one frame: a dict of frame, seconds, settings_hash, state_hash and arrays."},
-    {"make_folder", WITH_KEYWORDS(make_folder),
-     "make_folder(folder)\n--\n\nMakes the folder and its parents, and proves that a file can be written in it."},
-    {"list_frames", WITH_KEYWORDS(list_frames),
-     "list_frames(folder)\n--\n\nThe frame numbers in the folder, ascending, and the bytes of their files."},
-    {"free_frames", WITH_KEYWORDS(free_frames),
-     "free_frames(folder)\n--\n\n"
-     "Removes the frames, and the folder when it is then empty; the number of files and bytes removed."},
     {"build_info", build_info, METH_NOARGS,
      "build_info()\n--\n\nHow this module was built: version, compiler, asserts, python_target, numpy_target, "
      "cache_version."},
@@ -1137,9 +831,9 @@ static int add_exceptions(PyObject *module, SandPyState *state)
 
 static int module_exec(PyObject *module)
 {
-	SandPyState *state = state_of(module);
+	SandPyState *state = sand_py_state(module);
 	if (PyArray_ImportNumPyAPI() < 0 || add_exceptions(module, state) != 0 || sand_py_add_types(module, state) != 0 ||
-	    sand_py_add_sampler(module) != 0 || sand_py_add_gpu(module) != 0)
+	    sand_py_add_sampler(module) != 0 || sand_py_add_gpu(module) != 0 || sand_py_add_cache(module) != 0)
 	{
 		return -1;
 	}
@@ -1148,7 +842,7 @@ static int module_exec(PyObject *module)
 
 static int module_traverse(PyObject *module, visitproc visit, void *arg)
 {
-	SandPyState *state = state_of(module);
+	SandPyState *state = sand_py_state(module);
 	Py_VISIT(state->error);
 	for (int status = 0; status < SAND_STATUS_COUNT; ++status)
 	{
@@ -1163,7 +857,7 @@ static int module_traverse(PyObject *module, visitproc visit, void *arg)
 
 static int module_clear(PyObject *module)
 {
-	SandPyState *state = state_of(module);
+	SandPyState *state = sand_py_state(module);
 	Py_CLEAR(state->error);
 	for (int status = 0; status < SAND_STATUS_COUNT; ++status)
 	{

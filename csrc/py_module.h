@@ -37,6 +37,8 @@ typedef struct SandPyState
 	PyObject *cancel_type;
 } SandPyState;
 
+SandPyState *sand_py_state(PyObject *module);
+
 /// The one place where a failure becomes a Python exception: class by status, errno for OSError, the sentence as text.
 /// Returns NULL, so that `return sand_py_raise(state, &err)` is the one way to fail.
 PyObject *sand_py_raise(const SandPyState *state, const SandError *err);
@@ -48,6 +50,12 @@ PyArrayObject *sand_py_floats(PyObject *object, const char *name, npy_intp row_c
 PyArrayObject *sand_py_doubles(PyObject *object, const char *name, npy_intp row_count, npy_intp column_count);
 PyArrayObject *sand_py_ints(PyObject *object, const char *name, npy_intp row_count, npy_intp column_count);
 PyArrayObject *sand_py_float_frames(PyObject *object, const char *name); // (F, N, 3) float32, any F and N
+
+/// What these stand on: any object as an array of whatever type NumPy finds (NULL with an exception), whether it holds
+/// real numbers, and the TypeError when it does not.
+PyArrayObject *sand_py_array(PyObject *object, const char *name);
+bool sand_py_is_real(PyArrayObject *array);
+void sand_py_raise_kind(PyObject *object, PyArrayObject *array, const char *name, const char *expected);
 
 /// Number arguments. NULL (left out) leaves *value_out as it is. -1 with TypeError or ValueError, naming the argument.
 int sand_py_uint64(PyObject *object, const char *name, uint64_t *value_out);
@@ -74,6 +82,10 @@ const SandCancel *sand_py_cancel(PyObject *object);
 /// Arrays out. An array on a block of sand_alloc, which it takes, also on failure; no copy. column_count 0:
 /// one-dimensional.
 PyObject *sand_py_block(void *block, int type, npy_intp row_count, npy_intp column_count);
+/// The same in two steps, for several arrays on one block: its owner (takes the block, also on failure), and an array
+/// on data inside it.
+PyObject *sand_py_own_block(void *block);
+PyObject *sand_py_view(PyObject *owner, const void *data, int type, npy_intp row_count, npy_intp column_count);
 PyObject *sand_py_points(SandPoints *points); // (N, 3) float32; leaves the points empty, also on failure
 
 /// Makes Mesh, Scene, Sim and Cancel and adds them to the module. -1 with an exception.
@@ -84,5 +96,10 @@ int sand_py_add_sampler(PyObject *module);
 
 /// Adds devices (py_gpu.c). -1 with an exception.
 int sand_py_add_gpu(PyObject *module);
+
+/// Adds the functions of the cache, Writer and Lock (py_cache.c). -1 with an exception.
+int sand_py_add_cache(PyObject *module);
+
+#define WITH_KEYWORDS(function) (PyCFunction)(void (*)(void))(function), METH_VARARGS | METH_KEYWORDS
 
 #endif

@@ -563,8 +563,6 @@ static PyObject *mass_properties(PyObject *module, PyObject *args, PyObject *kwa
 
 // The functions
 
-#define WITH_KEYWORDS(function) (PyCFunction)(void (*)(void))(function), METH_VARARGS | METH_KEYWORDS
-
 static PyMethodDef methods[] = {
     {"sample", WITH_KEYWORDS(sample),
      "sample(mesh, radius, *, spacing=0, offset=0, seed=0, threads=0, cancel=None)\n--\n\n"

@@ -1,4 +1,5 @@
-"""The small command line: python -m barchan --version | frames FOLDER | sample MESH --radius R | devices | export CACHE --to FORMAT
+"""The small command line: python -m barchan --version | frames FOLDER | verify FOLDER | info FOLDER | sample MESH --radius R |
+devices | export CACHE --to FORMAT
 
 Comes in: arguments. Goes out: text for a person; on failure one sentence on standard error and exit code 1.
 """
@@ -9,7 +10,7 @@ import sys
 
 import barchan
 
-from . import devices_command, export_command, sample_command
+from . import cache_command, devices_command, export_command, sample_command
 
 
 def ranges(frames):
@@ -55,19 +56,19 @@ def main(arguments=None):
     frames = commands.add_parser("frames", help="list the cached frames of a folder and the bytes they take")
     frames.add_argument("folder", metavar="FOLDER")
     frames.set_defaults(run=print_frames)
+    cache_command.add_commands(commands)
     sample_command.add_command(commands)
     devices_command.add_command(commands)
     export_command.add_command(commands)
     parsed = parser.parse_args(arguments)
     try:
-        parsed.run(parsed)
+        return parsed.run(parsed) or 0
     except (barchan.Error, OSError, ValueError, MemoryError) as error:
         print("barchan: %s" % sentence(error), file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("barchan: stopped; nothing was written.", file=sys.stderr)
         return 130
-    return 0
 
 
 if __name__ == "__main__":

@@ -1,0 +1,832 @@
+// codec: one array of a frame as bytes, and back. Comes in: floats or whole numbers. Goes out: small pieces that can be
+// decoded one by one, on any thread. Knows no file and no physics. Byte by byte: docs/cache-format.md.
+// Rows become columns of unsigned words, words become planes of bytes, and each plane is kept as it is, as one repeated
+// byte, or compressed: the low bytes of coordinates are noise that no codec shortens, the high ones are not.
+#include "codec.h"
+
+#include <math.h>
+#include <string.h>
+
+#define ZSTD_STATIC_LINKING_ONLY // for the allocator of our own: its failures are tested like ours
+#include <zstd.h>
+#include <zstd_errors.h>
+
+#define TURN_HALF 511                     // steps of a small component on each side of zero
+#define TURN_SCALE 1.41421356237309504880 // the small ones are at most sqrt(1/2)
+#define PLANE_HEADER_BYTES 4
+#define COMPRESSION_GAIN 16 // a plane is compressed when that saves a 16th of it, else the time is not worth it
+
+typedef enum PlaneMode
+{
+	PLANE_RAW = 0,
+	PLANE_ZSTD = 1,
+	PLANE_CONSTANT = 2 // one byte
+} PlaneMode;
+#define PLANE_MODE 0xFu
+#define PLANE_DELTA 0x10u // of a column's first plane: the column holds differences
+#define PLANE_SIZE_SHIFT 8
+
+struct SandCodecScratch
+{
+	ZSTD_CCtx *compressor; // one of the two, the other is NULL
+	ZSTD_DCtx *decompressor;
+	uint32_t stored[SAND_CODEC_CHUNK];
+	uint32_t words[SAND_CODEC_COMPONENTS][SAND_CODEC_CHUNK];
+	unsigned char planes[4][SAND_CODEC_CHUNK];
+	unsigned char mask[SAND_CODEC_CHUNK / 8];
+};
+
+static void *zstd_alloc(void *context, size_t bytes)
+{
+	(void)context;
+	return sand_alloc_raw(bytes, 1);
+}
+
+static void zstd_free(void *context, void *memory)
+{
+	(void)context;
+	sand_free(memory);
+}
+
+static const ZSTD_customMem zstd_memory = {zstd_alloc, zstd_free, NULL};
+
+SandCodecScratch *sand_codec_scratch_create(bool is_encoder)
+{
+	SandCodecScratch *scratch = sand_alloc_raw(1, sizeof *scratch);
+	if (scratch == NULL)
+	{
+		return NULL;
+	}
+	scratch->compressor = is_encoder ? ZSTD_createCCtx_advanced(zstd_memory) : NULL;
+	scratch->decompressor = is_encoder ? NULL : ZSTD_createDCtx_advanced(zstd_memory);
+	if (scratch->compressor == NULL && scratch->decompressor == NULL)
+	{
+		sand_free(scratch);
+		return NULL;
+	}
+	return scratch;
+}
+
+void sand_codec_scratch_destroy(SandCodecScratch *scratch)
+{
+	if (scratch != NULL)
+	{
+		ZSTD_freeCCtx(scratch->compressor);
+		ZSTD_freeDCtx(scratch->decompressor);
+		sand_free(scratch);
+	}
+}
+
+// Which rows are where
+
+uint32_t sand_codec_level_count(uint32_t row_count)
+{
+	return row_count < SAND_CODEC_SMALL ? 1 : SAND_CODEC_LEVELS;
+}
+
+uint32_t sand_codec_chunk_count(uint32_t row_count)
+{
+	return row_count / SAND_CODEC_CHUNK + (row_count % SAND_CODEC_CHUNK != 0);
+}
+
+typedef struct Level
+{
+	uint32_t first; // row within the chunk
+	uint32_t stride;
+	uint32_t count;
+} Level;
+
+static Level level_of(uint32_t row_count, uint32_t chunk, uint32_t level)
+{
+	uint32_t left = row_count - chunk * SAND_CODEC_CHUNK;
+	uint32_t rows = left < SAND_CODEC_CHUNK ? left : SAND_CODEC_CHUNK;
+	if (sand_codec_level_count(row_count) == 1)
+	{
+		return (Level){0, 1, rows};
+	}
+	uint32_t top = 1u << (SAND_CODEC_LEVELS - 1);
+	Level found = {.first = level == 0 ? 0 : top >> level, .stride = level == 0 ? top : 2 * (top >> level)};
+	found.count = rows > found.first ? (rows - found.first - 1) / found.stride + 1 : 0;
+	return found;
+}
+
+uint32_t sand_codec_piece_rows(uint32_t row_count, uint32_t chunk, uint32_t level)
+{
+	return level_of(row_count, chunk, level).count;
+}
+
+uint32_t sand_codec_levels_for(uint32_t row_count, uint32_t every)
+{
+	uint32_t levels = sand_codec_level_count(row_count);
+	for (uint32_t k = every; levels > 1 && k % 2 == 0; k /= 2)
+	{
+		--levels;
+	}
+	return levels;
+}
+
+static uint32_t column_count_of(const SandCodec *codec)
+{
+	return codec->encoding == SAND_ENCODING_TURN ? 1 : codec->component_count;
+}
+
+bool sand_codec_is_valid(const SandCodec *codec)
+{
+	if (codec->is_int > 1 || codec->component_count < 1 || codec->component_count > SAND_CODEC_COMPONENTS ||
+	    codec->encoding >= SAND_ENCODING_COUNT || (codec->is_int == 1 && codec->encoding != SAND_ENCODING_EXACT))
+	{
+		return false;
+	}
+	bool is_grid = codec->encoding == SAND_ENCODING_GRID;
+	if (!is_grid && (codec->step != 0 || codec->origin[0] != 0 || codec->origin[1] != 0 || codec->origin[2] != 0))
+	{
+		return false;
+	}
+	switch (codec->encoding)
+	{
+	case SAND_ENCODING_GRID:
+		return codec->component_count <= 3 && codec->word_bytes >= 1 && codec->word_bytes <= 4 &&
+		       isfinite(codec->step) && codec->step > 0;
+	case SAND_ENCODING_TURN:
+		return codec->component_count == 4 && codec->word_bytes == 4;
+	case SAND_ENCODING_HALF:
+		return codec->word_bytes == 2;
+	default:
+		return codec->word_bytes == 4;
+	}
+}
+
+// Numbers to words and back. Each encoder has its decoder beside it; what is decoded is what the error is measured on.
+
+/// Nearest whole number, ties to even, of |x| < 2^51: the sum has no bits left for fractions.
+static double nearest(double x)
+{
+	const double shift = 6755399441055744.0; // 1.5 * 2^52
+	return (x + shift) - shift;
+}
+
+static float grid_value(const SandCodec *codec, uint32_t word, uint32_t component)
+{
+	return (float)((double)((int64_t)codec->origin[component] + word) * codec->step);
+}
+
+static uint32_t grid_word(const SandCodec *codec, float value, uint32_t component)
+{
+	return (uint32_t)((int64_t)nearest((double)value / codec->step) - codec->origin[component]);
+}
+
+static uint32_t bits_of(float value)
+{
+	uint32_t bits;
+	memcpy(&bits, &value, sizeof bits);
+	return bits;
+}
+
+static float float_of(uint32_t bits)
+{
+	float value;
+	memcpy(&value, &bits, sizeof value);
+	return value;
+}
+
+/// binary16 of a float below its largest, 65504; ties to even.
+static uint32_t half_word(float value)
+{
+	uint32_t bits = bits_of(value);
+	uint32_t sign = bits >> 16 & 0x8000u;
+	uint32_t magnitude = bits & 0x7FFFFFFFu;
+	if (magnitude < 0x38800000u) // below 2^-14: a sum with 0.5 leaves the multiple of 2^-24 in the low bits
+	{
+		return sign | (bits_of(float_of(magnitude) + 0.5f) - 0x3F000000u);
+	}
+	uint32_t rounded = magnitude + 0xFFFu + (magnitude >> 13 & 1u);
+	return sign | (rounded - 0x38000000u) >> 13;
+}
+
+static float half_value(uint32_t word)
+{
+	// The exponent is moved by a product, which is exact and right for the smallest ones too.
+	float magnitude = float_of((word & 0x7FFFu) << 13) * 0x1p112f;
+	return float_of(bits_of(magnitude) | (word & 0x8000u) << 16);
+}
+
+static uint32_t turn_word(const float q[4])
+{
+	uint32_t largest = 0;
+	for (uint32_t k = 1; k < 4; ++k)
+	{
+		largest = fabsf(q[k]) > fabsf(q[largest]) ? k : largest;
+	}
+	double sign = q[largest] < 0 ? -1 : 1;
+	uint32_t word = largest << 30;
+	for (uint32_t k = 0; k < 3; ++k)
+	{
+		double steps = nearest(sign * (double)q[(largest + 1 + k) & 3u] * (TURN_SCALE * TURN_HALF));
+		steps = fmin(fmax(steps, -TURN_HALF), TURN_HALF);
+		word |= (uint32_t)((int32_t)steps + TURN_HALF) << (10 * k);
+	}
+	return word;
+}
+
+static void turn_value(uint32_t word, float q[4])
+{
+	const float scale = (float)(1.0 / (TURN_SCALE * TURN_HALF));
+	uint32_t largest = word >> 30;
+	float a = (float)((int32_t)(word & 1023u) - TURN_HALF) * scale;
+	float b = (float)((int32_t)(word >> 10 & 1023u) - TURN_HALF) * scale;
+	float c = (float)((int32_t)(word >> 20 & 1023u) - TURN_HALF) * scale;
+	float rest = 1.0f - (a * a + b * b + c * c);
+	q[largest] = sqrtf(rest > 0 ? rest : 0);
+	q[(largest + 1) & 3u] = a;
+	q[(largest + 2) & 3u] = b;
+	q[(largest + 3) & 3u] = c;
+}
+
+// Planning
+
+static bool plan_grid(SandCodec *codec, const float *rows, uint32_t row_count, double tolerance)
+{
+	// A row moves by at most half the diagonal of a cell. The step is a little smaller than that allows: the decoded
+	// number is rounded to float.
+	codec->step = tolerance * 1.15;
+	if (codec->component_count > 3 || !(codec->step > 0) || !isfinite(codec->step))
+	{
+		return false;
+	}
+	double low[3] = {INFINITY, INFINITY, INFINITY}, high[3] = {-INFINITY, -INFINITY, -INFINITY};
+	bool is_finite = true;
+	uint32_t width = codec->component_count;
+	for (uint32_t i = 0; i < row_count; ++i)
+	{
+		for (uint32_t k = 0; k < width; ++k)
+		{
+			double value = (double)rows[(size_t)width * i + k];
+			is_finite = is_finite && fabs(value) <= (double)3e38f;
+			low[k] = value < low[k] ? value : low[k];
+			high[k] = value > high[k] ? value : high[k];
+		}
+	}
+	double span = 0;
+	for (uint32_t k = 0; k < width && is_finite && row_count > 0; ++k)
+	{
+		double first = low[k] / codec->step, last = high[k] / codec->step;
+		// Beyond 2^23 planes from the origin a float is coarser than the grid.
+		if (!(fabs(first) < 0x1p23 && fabs(last) < 0x1p23))
+		{
+			return false;
+		}
+		codec->origin[k] = (int32_t)nearest(first);
+		span = fmax(span, nearest(last) - codec->origin[k]);
+	}
+	codec->word_bytes = span < 0x1p8 ? 1 : span < 0x1p16 ? 2 : 3;
+	return is_finite;
+}
+
+static bool plan_half(SandCodec *codec, const float *rows, uint32_t row_count)
+{
+	codec->word_bytes = 2;
+	bool is_small = true;
+	for (size_t i = 0; i < (size_t)row_count * codec->component_count; ++i)
+	{
+		is_small = is_small && fabsf(rows[i]) <= 65504.0f; // a NaN is not
+	}
+	return is_small;
+}
+
+static bool plan_turn(SandCodec *codec, const float *rows, uint32_t row_count)
+{
+	codec->word_bytes = 4;
+	bool is_unit = codec->component_count == 4;
+	for (size_t i = 0; i < row_count && is_unit; ++i)
+	{
+		const float *q = rows + 4 * i;
+		float square = q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3];
+		is_unit = fabsf(square - 1.0f) <= 1e-4f;
+	}
+	return is_unit;
+}
+
+void sand_codec_plan(SandCodec *codec, const void *rows, uint32_t row_count, double tolerance)
+{
+	codec->step = 0;
+	memset(codec->origin, 0, sizeof codec->origin);
+	codec->word_bytes = 4;
+	bool is_good = codec->is_int == 0;
+	if (codec->encoding == SAND_ENCODING_GRID)
+	{
+		is_good = is_good && plan_grid(codec, rows, row_count, tolerance);
+	}
+	else if (codec->encoding == SAND_ENCODING_TURN)
+	{
+		is_good = is_good && plan_turn(codec, rows, row_count);
+	}
+	else if (codec->encoding == SAND_ENCODING_HALF)
+	{
+		is_good = is_good && plan_half(codec, rows, row_count);
+	}
+	else
+	{
+		is_good = false;
+	}
+	if (!is_good)
+	{
+		codec->encoding = SAND_ENCODING_EXACT;
+		codec->step = 0;
+		memset(codec->origin, 0, sizeof codec->origin);
+		codec->word_bytes = 4;
+	}
+}
+
+// Encoding
+
+size_t sand_codec_chunk_bound(const SandCodec *codec, uint32_t row_count, uint32_t chunk)
+{
+	size_t bytes = 0;
+	size_t plane_count = (size_t)column_count_of(codec) * codec->word_bytes;
+	for (uint32_t level = 0; level < sand_codec_level_count(row_count); ++level)
+	{
+		size_t rows = sand_codec_piece_rows(row_count, chunk, level);
+		bytes += plane_count * (PLANE_HEADER_BYTES + rows) + PLANE_HEADER_BYTES + (rows + 7) / 8;
+	}
+	return bytes;
+}
+
+static size_t put_header(unsigned char *bytes, uint32_t mode, uint32_t size)
+{
+	uint32_t header = mode | size << PLANE_SIZE_SHIFT;
+	memcpy(bytes, &header, sizeof header);
+	return PLANE_HEADER_BYTES;
+}
+
+static bool is_constant(const unsigned char *plane, size_t count)
+{
+	return count > 0 && memcmp(plane, plane + 1, count - 1) == 0;
+}
+
+/// Writes one plane, header first; returns its bytes, SIZE_MAX without memory.
+static size_t put_plane(SandCodecScratch *scratch, const unsigned char *plane, size_t count, uint32_t flags, int level,
+                        unsigned char *bytes)
+{
+	if (is_constant(plane, count))
+	{
+		bytes[PLANE_HEADER_BYTES] = plane[0];
+		return put_header(bytes, PLANE_CONSTANT | flags, 1) + 1;
+	}
+	if (level != 0 && count >= 64)
+	{
+		size_t room = count - count / COMPRESSION_GAIN;
+		size_t size = ZSTD_compressCCtx(scratch->compressor, bytes + PLANE_HEADER_BYTES, room, plane, count, level);
+		if (!ZSTD_isError(size))
+		{
+			return put_header(bytes, PLANE_ZSTD | flags, (uint32_t)size) + size;
+		}
+		if (ZSTD_getErrorCode(size) == ZSTD_error_memory_allocation)
+		{
+			return SIZE_MAX;
+		}
+	}
+	memcpy(bytes + PLANE_HEADER_BYTES, plane, count);
+	return put_header(bytes, PLANE_RAW | flags, (uint32_t)count) + count;
+}
+
+/// True when neighbours differ by much less than the numbers among themselves.
+static bool is_smooth(const uint32_t *words, uint32_t count, uint32_t mask)
+{
+	uint64_t step_sum = 0, spread_sum = 0;
+	uint32_t middle = mask / 2;
+	uint64_t sum = 0;
+	for (uint32_t i = 0; i < count; ++i)
+	{
+		sum += words[i];
+	}
+	middle = count > 0 ? (uint32_t)(sum / count) : middle;
+	for (uint32_t i = 1; i < count; ++i)
+	{
+		step_sum += words[i] > words[i - 1] ? words[i] - words[i - 1] : words[i - 1] - words[i];
+		spread_sum += words[i] > middle ? words[i] - middle : middle - words[i];
+	}
+	return step_sum < spread_sum / 2;
+}
+
+/// Differences of neighbours, small ones of either sign as small numbers, within the bits of mask.
+static void to_differences(uint32_t *words, uint32_t count, uint32_t mask)
+{
+	uint32_t top = mask ^ mask >> 1; // the sign's bit
+	uint32_t before = 0;
+	for (uint32_t i = 0; i < count; ++i)
+	{
+		uint32_t difference = (words[i] - before) & mask;
+		before = words[i];
+		words[i] = (difference & top ? ~(difference << 1) : difference << 1) & mask;
+	}
+}
+
+static void from_differences(uint32_t *words, uint32_t count, uint32_t mask)
+{
+	uint32_t value = 0;
+	for (uint32_t i = 0; i < count; ++i)
+	{
+		uint32_t half = words[i] >> 1;
+		value = (value + (words[i] & 1u ? ~half : half)) & mask;
+		words[i] = value;
+	}
+}
+
+/// One column of count words; returns its bytes, SIZE_MAX without memory.
+static size_t put_column(SandCodecScratch *scratch, const SandCodec *codec, uint32_t *words, uint32_t count, int level,
+                         unsigned char *bytes)
+{
+	uint32_t mask = UINT32_MAX >> (32 - 8 * codec->word_bytes);
+	bool may_differ = level != 0 && (codec->is_int == 1 || codec->encoding == SAND_ENCODING_GRID);
+	uint32_t flags = may_differ && is_smooth(words, count, mask) ? PLANE_DELTA : 0;
+	if (flags != 0)
+	{
+		to_differences(words, count, mask);
+	}
+	size_t total = 0;
+	for (uint32_t plane = 0; plane < codec->word_bytes; ++plane)
+	{
+		unsigned char *place = scratch->planes[0];
+		for (uint32_t i = 0; i < count; ++i)
+		{
+			place[i] = (unsigned char)(words[i] >> 8 * plane);
+		}
+		size_t size = put_plane(scratch, place, count, plane == 0 ? flags : 0, level, bytes + total);
+		if (size == SIZE_MAX)
+		{
+			return SIZE_MAX;
+		}
+		total += size;
+	}
+	return total;
+}
+
+/// Words of one row, and the row as it will be decoded.
+static void encode_row(const SandCodec *codec, const void *rows, size_t row, uint32_t *words, uint32_t *decoded)
+{
+	const uint32_t *bits = (const uint32_t *)rows + row * codec->component_count;
+	const float *values = (const float *)rows + row * codec->component_count;
+	float q[4];
+	switch (codec->encoding)
+	{
+	case SAND_ENCODING_GRID:
+		for (uint32_t k = 0; k < codec->component_count; ++k)
+		{
+			words[k] = grid_word(codec, values[k], k);
+			decoded[k] = bits_of(grid_value(codec, words[k], k));
+		}
+		break;
+	case SAND_ENCODING_TURN:
+		words[0] = turn_word(values);
+		turn_value(words[0], q);
+		memcpy(decoded, q, sizeof q);
+		break;
+	case SAND_ENCODING_HALF:
+		for (uint32_t k = 0; k < codec->component_count; ++k)
+		{
+			words[k] = half_word(values[k]);
+			decoded[k] = bits_of(half_value(words[k]));
+		}
+		break;
+	default:
+		memcpy(words, bits, codec->component_count * sizeof *bits);
+		memcpy(decoded, bits, codec->component_count * sizeof *bits);
+		break;
+	}
+}
+
+static double row_error(const SandCodec *codec, const float *value, const float *decoded)
+{
+	double square = 0, largest = 0, dot = 0;
+	for (uint32_t k = 0; k < codec->component_count; ++k)
+	{
+		double difference = fabs((double)value[k] - (double)decoded[k]);
+		square += difference * difference;
+		largest = fmax(largest, difference);
+		dot += (double)value[k] * (double)decoded[k];
+	}
+	switch (codec->encoding)
+	{
+	case SAND_ENCODING_GRID:
+		return square; // its root is taken of the largest
+	case SAND_ENCODING_TURN:
+		return 1.0 - fmin(fabs(dot), 1.0);
+	case SAND_ENCODING_HALF:
+		return largest;
+	default:
+		return 0;
+	}
+}
+
+size_t sand_codec_encode(SandCodecScratch *scratch, const SandCodec *codec, const void *rows, const void *base,
+                         uint32_t row_count, uint32_t chunk, int zstd_level, unsigned char *bytes_out,
+                         SandCodecPiece *pieces_out, void *decoded_out, double *error_out)
+{
+	uint32_t column_count = column_count_of(codec);
+	size_t row_bytes = codec->component_count * sizeof(uint32_t);
+	size_t total = 0;
+	double largest = 0;
+	for (uint32_t level = 0; level < sand_codec_level_count(row_count); ++level)
+	{
+		Level part = level_of(row_count, chunk, level);
+		uint32_t stored_count = 0;
+		memset(scratch->mask, 0, sizeof scratch->mask);
+		for (uint32_t i = 0; i < part.count; ++i)
+		{
+			size_t row = (size_t)chunk * SAND_CODEC_CHUNK + part.first + (size_t)i * part.stride;
+			uint32_t words[SAND_CODEC_COMPONENTS], decoded[SAND_CODEC_COMPONENTS];
+			encode_row(codec, rows, row, words, decoded);
+			if (codec->encoding != SAND_ENCODING_EXACT)
+			{
+				float values[SAND_CODEC_COMPONENTS];
+				memcpy(values, decoded, row_bytes);
+				largest = fmax(largest, row_error(codec, (const float *)rows + row * codec->component_count, values));
+			}
+			if (decoded_out != NULL)
+			{
+				memcpy((char *)decoded_out + row * row_bytes, decoded, row_bytes);
+			}
+			if (base != NULL && memcmp((const char *)base + row * row_bytes, decoded, row_bytes) == 0)
+			{
+				continue;
+			}
+			for (uint32_t k = 0; k < column_count; ++k)
+			{
+				scratch->words[k][stored_count] = words[k];
+			}
+			scratch->mask[i / 8] = (unsigned char)(scratch->mask[i / 8] | 1u << i % 8);
+			++stored_count;
+		}
+		unsigned char *start = bytes_out + total;
+		size_t size = 0;
+		if (stored_count != 0 && stored_count != part.count)
+		{
+			size = put_plane(scratch, scratch->mask, (part.count + 7) / 8, 0, zstd_level, start);
+		}
+		for (uint32_t k = 0; k < column_count && stored_count > 0 && size != SIZE_MAX; ++k)
+		{
+			size_t more = put_column(scratch, codec, scratch->words[k], stored_count, zstd_level, start + size);
+			size = more == SIZE_MAX ? SIZE_MAX : size + more;
+		}
+		if (size == SIZE_MAX)
+		{
+			return SIZE_MAX;
+		}
+		pieces_out[level] = (SandCodecPiece){sand_hash64(start, size, 0), (uint32_t)size, stored_count};
+		total += size;
+	}
+	*error_out = codec->encoding == SAND_ENCODING_GRID   ? sqrt(largest)
+	             : codec->encoding == SAND_ENCODING_TURN ? 2 * acos(1.0 - largest)
+	                                                     : largest;
+	return total;
+}
+
+// Decoding
+
+typedef struct Cursor
+{
+	const unsigned char *bytes;
+	size_t left;
+} Cursor;
+
+static const char short_piece[] = "it is too short";
+static const char bad_plane[] = "a plane of it is malformed";
+
+/// Takes one plane of count bytes into place, or points at it where it lies. Returns what is wrong, or NULL.
+static const char *take_plane(SandCodecScratch *scratch, Cursor *cursor, size_t count, unsigned char *place,
+                              const unsigned char **plane_out, bool *is_delta_out)
+{
+	uint32_t header;
+	if (cursor->left < PLANE_HEADER_BYTES)
+	{
+		return short_piece;
+	}
+	memcpy(&header, cursor->bytes, sizeof header);
+	cursor->bytes += PLANE_HEADER_BYTES;
+	cursor->left -= PLANE_HEADER_BYTES;
+	size_t size = header >> PLANE_SIZE_SHIFT;
+	if (size > cursor->left)
+	{
+		return short_piece;
+	}
+	const unsigned char *bytes = cursor->bytes;
+	cursor->bytes += size;
+	cursor->left -= size;
+	*is_delta_out = (header & PLANE_DELTA) != 0;
+	*plane_out = place;
+	if ((header & 0xE0u) != 0)
+	{
+		return bad_plane;
+	}
+	switch (header & PLANE_MODE)
+	{
+	case PLANE_RAW:
+		*plane_out = bytes;
+		return size == count ? NULL : bad_plane;
+	case PLANE_CONSTANT:
+		if (size != 1)
+		{
+			return bad_plane;
+		}
+		memset(place, bytes[0], count);
+		return NULL;
+	case PLANE_ZSTD:
+		return ZSTD_decompressDCtx(scratch->decompressor, place, count, bytes, size) == count ? NULL : bad_plane;
+	default:
+		return bad_plane;
+	}
+}
+
+static const char *take_column(SandCodecScratch *scratch, const SandCodec *codec, Cursor *cursor, uint32_t count,
+                               uint32_t *words)
+{
+	const unsigned char *planes[4] = {NULL};
+	bool is_delta = false;
+	for (uint32_t i = 0; i < codec->word_bytes; ++i)
+	{
+		bool is_marked;
+		const char *complaint = take_plane(scratch, cursor, count, scratch->planes[i], &planes[i], &is_marked);
+		if (complaint != NULL)
+		{
+			return complaint;
+		}
+		if (is_marked && i > 0)
+		{
+			return bad_plane;
+		}
+		is_delta = is_delta || is_marked;
+	}
+	const unsigned char *a = planes[0], *b = planes[1], *c = planes[2], *d = planes[3];
+	switch (codec->word_bytes)
+	{
+	case 1:
+		for (uint32_t i = 0; i < count; ++i)
+		{
+			words[i] = a[i];
+		}
+		break;
+	case 2:
+		for (uint32_t i = 0; i < count; ++i)
+		{
+			words[i] = a[i] | (uint32_t)b[i] << 8;
+		}
+		break;
+	case 3:
+		for (uint32_t i = 0; i < count; ++i)
+		{
+			words[i] = a[i] | (uint32_t)b[i] << 8 | (uint32_t)c[i] << 16;
+		}
+		break;
+	default:
+		for (uint32_t i = 0; i < count; ++i)
+		{
+			words[i] = a[i] | (uint32_t)b[i] << 8 | (uint32_t)c[i] << 16 | (uint32_t)d[i] << 24;
+		}
+		break;
+	}
+	if (is_delta)
+	{
+		from_differences(words, count, UINT32_MAX >> (32 - 8 * codec->word_bytes));
+	}
+	return NULL;
+}
+
+/// Words to the bits of the numbers, one column. TURN has its own.
+static void column_values(const SandCodec *codec, uint32_t component, uint32_t *words, uint32_t count)
+{
+	if (codec->encoding == SAND_ENCODING_GRID)
+	{
+		for (uint32_t i = 0; i < count; ++i)
+		{
+			words[i] = bits_of(grid_value(codec, words[i], component));
+		}
+	}
+	else if (codec->encoding == SAND_ENCODING_HALF)
+	{
+		for (uint32_t i = 0; i < count; ++i)
+		{
+			words[i] = bits_of(half_value(words[i]));
+		}
+	}
+}
+
+/// Where the stored rows go in the array of every `every`-th row; UINT32_MAX = not wanted.
+static void place_rows(SandCodecScratch *scratch, Level part, uint32_t chunk, uint32_t every, const unsigned char *mask)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < part.count; ++i)
+	{
+		if (mask == NULL || (mask[i / 8] >> i % 8 & 1u) != 0)
+		{
+			uint32_t row = chunk * SAND_CODEC_CHUNK + part.first + i * part.stride;
+			scratch->stored[count++] = row % every == 0 ? row / every : UINT32_MAX;
+		}
+	}
+}
+
+/// Moves the rows of a column into place. With every row stored and wanted the places are evenly apart.
+static void scatter(const SandCodecScratch *scratch, const uint32_t *words, uint32_t count, uint32_t width,
+                    uint32_t *rows_out)
+{
+	for (uint32_t i = 0; i < count; ++i)
+	{
+		if (scratch->stored[i] != UINT32_MAX)
+		{
+			rows_out[(size_t)scratch->stored[i] * width] = words[i];
+		}
+	}
+}
+
+static void scatter_evenly(const uint32_t *words, Level part, uint32_t chunk, uint32_t width, uint32_t *rows_out)
+{
+	uint32_t *place = rows_out + ((size_t)chunk * SAND_CODEC_CHUNK + part.first) * width;
+	size_t stride = (size_t)part.stride * width;
+	for (uint32_t i = 0; i < part.count; ++i)
+	{
+		place[i * stride] = words[i];
+	}
+}
+
+static const char *take_mask(SandCodecScratch *scratch, Cursor *cursor, Level part, uint32_t stored_count,
+                             const unsigned char **mask_out)
+{
+	bool is_delta = false;
+	size_t bytes = (part.count + 7) / 8;
+	const char *complaint = take_plane(scratch, cursor, bytes, scratch->mask, mask_out, &is_delta);
+	if (complaint != NULL || is_delta)
+	{
+		return complaint != NULL ? complaint : bad_plane;
+	}
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < part.count; ++i)
+	{
+		count += (*mask_out)[i / 8] >> i % 8 & 1u;
+	}
+	return count == stored_count ? NULL : "its mask marks another number of rows than it holds";
+}
+
+const char *sand_codec_decode(SandCodecScratch *scratch, const SandCodec *codec, const SandCodecPiece *piece,
+                              const unsigned char *bytes, uint32_t row_count, uint32_t chunk, uint32_t level,
+                              uint32_t every, void *rows_out)
+{
+	Level part = level_of(row_count, chunk, level);
+	if (sand_hash64(bytes, piece->byte_count, 0) != piece->checksum)
+	{
+		return "its checksum is wrong";
+	}
+	if (piece->stored_count > part.count)
+	{
+		return "it claims more rows than there are";
+	}
+	Cursor cursor = {bytes, piece->byte_count};
+	uint32_t count = piece->stored_count;
+	if (count == 0)
+	{
+		return cursor.left == 0 ? NULL : "it holds bytes but no rows";
+	}
+	const unsigned char *mask = NULL;
+	const char *complaint = count < part.count ? take_mask(scratch, &cursor, part, count, &mask) : NULL;
+	if (complaint != NULL)
+	{
+		return complaint;
+	}
+	uint32_t width = codec->component_count;
+	bool is_even = mask == NULL && every == 1;
+	if (!is_even)
+	{
+		place_rows(scratch, part, chunk, every, mask);
+	}
+	for (uint32_t k = 0; k < column_count_of(codec); ++k)
+	{
+		uint32_t *words = scratch->words[0];
+		complaint = take_column(scratch, codec, &cursor, count, words);
+		if (complaint != NULL)
+		{
+			return complaint;
+		}
+		uint32_t *out = (uint32_t *)rows_out + k;
+		if (codec->encoding == SAND_ENCODING_TURN)
+		{
+			for (uint32_t i = 0; i < count; ++i)
+			{
+				size_t row = is_even ? (size_t)chunk * SAND_CODEC_CHUNK + part.first + (size_t)i * part.stride
+				                     : scratch->stored[i];
+				if (row != UINT32_MAX)
+				{
+					turn_value(words[i], (float *)rows_out + 4 * row);
+				}
+			}
+			continue;
+		}
+		column_values(codec, k, words, count);
+		if (is_even)
+		{
+			scatter_evenly(words, part, chunk, width, out);
+		}
+		else
+		{
+			scatter(scratch, words, count, width, out);
+		}
+	}
+	return cursor.left == 0 ? NULL : "it is too long";
+}
