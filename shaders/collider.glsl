@@ -929,7 +929,8 @@ int collider_touch(int c, dvec3 p, double reach, int first, int count, out Hit h
 		}
 		else if (kept_count < SAND_HIT_LIMIT)
 		{
-			kept[kept_count++] = a;
+			kept[kept_count] = a;
+			++kept_count;
 		}
 	}
 	int last_slot = -1;

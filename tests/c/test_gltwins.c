@@ -798,6 +798,92 @@ static void meshes_are_searched_as_in_c(void)
 	sand_free(results);
 }
 
+static void meshes_are_as_fast_as_in_c(void)
+{
+	Meshes all = {.slack = {0}};
+	double *times = sand_alloc(2 * (size_t)SEARCHES, sizeof(double)), *results = sand_alloc(SEARCHES, sizeof(double));
+	SandGpu *gpu = software_device();
+	if (!CHECK(times != NULL && results != NULL && gpu != NULL))
+	{
+		return;
+	}
+	uint64_t index = 0;
+	int moving = 0, differing = 0;
+	make_meshes(&all);
+	for (int i = 0; i < SEARCHES; ++i)
+	{
+		// Some exactly at a frame or sample.
+		double step = pick(47, &index, 2) == 0 ? 0.1 : 0.2;
+		times[2 * i] = pick(47, &index, 3) == 0 ? pick(47, &index, 6) * step : between(47, &index, -0.2, 0.7);
+		times[2 * i + 1] = times[2 * i] + (pick(47, &index, 4) == 0 ? step : between(47, &index, 0, 0.3));
+	}
+	const Block blocks[] = {{SAND_BIND_MESHES, all.flat.meshes, NULL, COLLIDERS * sizeof(SandGlCollider)},
+	                        {SAND_BIND_TRACKS, all.flat.tracks, NULL, (size_t)all.flat.track_count * sizeof(double)},
+	                        {60, times, NULL, 2 * SEARCHES * sizeof(double)},
+	                        {61, NULL, results, SEARCHES * sizeof(double)}};
+	if (run_on(gpu, &(Run){"twin_speed.comp", NULL, SEARCHES, blocks, 4}))
+	{
+		for (int i = 0; i < SEARCHES; ++i)
+		{
+			double speed = sand_collider_speed(all.colliders[i % COLLIDERS], times[2 * i], times[2 * i + 1]);
+			moving += speed > 0;
+			if (!are_same(speed, results[i]) && differing++ == 0)
+			{
+				printf("collider %d from %a to %a: C %a, the device %a\n", i % COLLIDERS, times[2 * i],
+				       times[2 * i + 1], speed, results[i]);
+			}
+		}
+		CHECK_INT(differing, 0);
+		CHECK(moving > SEARCHES / 4);
+	}
+	free_meshes(&all);
+	sand_gpu_destroy(gpu);
+	sand_free(times);
+	sand_free(results);
+}
+
+// The pass that places colliders, at times of frames and samples and between them.
+static void meshes_are_placed_as_in_c(void)
+{
+	Meshes all = {.slack = {0}};
+	SandGpu *gpu = software_device();
+	if (!CHECK(gpu != NULL))
+	{
+		return;
+	}
+	make_meshes(&all);
+	SandControl control = make_control(0);
+	control.collider_count = COLLIDERS;
+	int differing = 0;
+	for (int i = 0; i < 24; ++i)
+	{
+		SandGlPose poses[COLLIDERS];
+		set_meshes(&all, 0, false);
+		control.time = i % 3 == 0 ? 0.1 * (i / 3) : 0.03 * i - 0.1;
+		const Block blocks[] = {
+		    {SAND_BIND_CONTROL, &control, NULL, sizeof control},
+		    {SAND_BIND_MESHES, all.flat.meshes, NULL, COLLIDERS * sizeof(SandGlCollider)},
+		    {SAND_BIND_TRACKS, all.flat.tracks, NULL, (size_t)all.flat.track_count * sizeof(double)},
+		    {SAND_BIND_POSES, all.poses, poses, sizeof poses}};
+		if (!run_on(gpu, &(Run){"12_poses.comp", NULL, COLLIDERS, blocks, 4}))
+		{
+			break;
+		}
+		set_meshes(&all, control.time, false);
+		for (int c = 0; c < COLLIDERS; ++c)
+		{
+			if (memcmp(&poses[c], &all.poses[c], sizeof(poses[c])) != 0 && differing++ == 0)
+			{
+				printf("collider %d at %a: share C %a, the device %a; x C %a, the device %a\n", c, control.time,
+				       all.poses[c].share, poses[c].share, all.poses[c].position[0], poses[c].position[0]);
+			}
+		}
+	}
+	CHECK_INT(differing, 0);
+	free_meshes(&all);
+	sand_gpu_destroy(gpu);
+}
+
 // Spheres among the meshes, and what the list holds of them, in C's arrays and in the device's.
 typedef struct Rollers
 {
@@ -1094,11 +1180,38 @@ static void meshes_push_as_in_c(void)
 	sand_free(all);
 }
 
+static void meshes_without_memory_are_refused(void)
+{
+	Meshes all = {.slack = {0}};
+	make_meshes(&all);
+	size_t bytes = sand_alloc_bytes();
+	for (uint64_t countdown = 1; countdown <= 5; ++countdown)
+	{
+		SandGlMeshes flat;
+		SandError err = {0};
+		sand_alloc_fail_after(countdown, false);
+		SandStatus status = sand_gl_meshes_create(all.colliders, COLLIDERS, &flat, &err);
+		sand_alloc_fail_after(0, false);
+		CHECK_STATUS(status, countdown < 5 ? SAND_ERROR_MEMORY : SAND_OK, &err);
+		sand_gl_meshes_destroy(&flat);
+		CHECK_INT(sand_alloc_bytes(), bytes);
+	}
+	SandGlMeshes none;
+	SandError err = {0};
+	CHECK_STATUS(sand_gl_meshes_create(NULL, 0, &none, &err), SAND_OK, &err);
+	CHECK(none.meshes != NULL && none.words != NULL && none.floats != NULL && none.tracks != NULL);
+	sand_gl_meshes_destroy(&none);
+	free_meshes(&all);
+}
+
 void test_gltwins(void)
 {
 	RUN(obstacles_touch_as_in_c);
 	RUN(obstacles_push_as_in_c);
 	RUN(tracks_go_as_in_c);
 	RUN(meshes_are_searched_as_in_c);
+	RUN(meshes_are_as_fast_as_in_c);
+	RUN(meshes_are_placed_as_in_c);
 	RUN(meshes_push_as_in_c);
+	RUN(meshes_without_memory_are_refused);
 }
