@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """bake: a job in, frames in the cache out, on any thread. Imports no bpy.
 
-Comes in: a job.Job of plain arrays and numbers. Goes out: frame files and the loads of bodies and colliders in the cache
-folder, a Progress any thread may read, and one sentence when it fails. Everything is validated before the first older
-frame is removed.
+Comes in: a job.Job of plain arrays and numbers. Goes out: frames, checkpoints and the loads of bodies and colliders in the
+cache folder, a Progress any thread may read, and one sentence when it fails. Everything is validated before the first
+older frame is removed. The core's writer puts frames on disk while the next one is simulated; a frame counts as done when
+it is durable. The folder is locked while a bake writes or frees.
 """
 
 import csv
@@ -16,10 +17,17 @@ import threading
 import time
 import traceback
 
+import numpy as np
+
 from . import assembly, engine
 from .job import BakeError
 
-FRAME_OVERHEAD_BYTES = 4096  # header and file-system rounding of one frame, for the estimate of disk use
+FRAME_OVERHEAD_BYTES = 4096  # file-system rounding of one frame, for the estimate of disk use
+MEASURED_COUNT = 65536  # grains that the estimate encodes; more of them are as large each
+TOLERANCE = 0.01  # radii that the position of a grain in the cache may be off by
+TIME_TOLERANCE = 1e-3  # frames by which a cached frame's time may be off: another frame rate or first frame is off by more
+
+ENGINES = {"AUTO": "auto", "CPU": "cpu", "GPU": "gl"}
 
 LOADS_NAME = "loads.csv"
 LOADS_HEADER = ("frame", "seconds", "object", "fx", "fy", "fz", "tx", "ty", "tz")
@@ -30,11 +38,12 @@ class Progress:
     """What a bake is doing now. state: WAITING, PREPARING, BAKING, DONE, STOPPED or FAILED."""
 
     state: str = "WAITING"
-    frame: int = 0  # last frame written
-    frames_done: int = 0
+    frame: int = 0  # last frame that is durable
+    frames_done: int = 0  # frames of the range that are in the cache
     frame_count: int = 0
     grain_count: int = 0
     seconds_left: float = -1.0  # s, negative while unknown
+    byte_estimate: int = 0  # of the whole range on disk, 0 while unknown
 
     @property
     def fraction(self):
@@ -106,7 +115,18 @@ def free_loads(folder):
 
 
 def free_folder(folder):
-    """Removes frames and loads, and the folder where it is empty then: how many frames, and their bytes."""
+    """Removes frames, checkpoints and loads, and the folder where it is empty then: how many frames, and their bytes.
+    CacheError while another process bakes into it."""
+    core = engine.core
+    if not os.path.isdir(folder):
+        return core.free_frames(folder)
+    with core.Lock(folder):
+        found = _free_locked(folder)
+    core.free_frames(folder)  # the lock was in it: only now it may be empty
+    return found
+
+
+def _free_locked(folder):
     free_loads(folder)
     return engine.core.free_frames(folder)
 
@@ -122,22 +142,66 @@ def add_loads(folder, lines):
         writer.writerows(lines)
 
 
+def read_loads(folder):
+    """Whole lines by frame; a line that a crash cut off is left out. None when there is no file."""
+    found = {}
+    try:
+        with open(os.path.join(folder, LOADS_NAME), encoding="utf-8", errors="replace", newline="") as stream:
+            text = stream.read()
+    except FileNotFoundError:
+        return None
+    for row in csv.reader(text[: text.rfind("\n") + 1].splitlines()[1:]):
+        try:
+            frame = int(row[0])
+        except (ValueError, IndexError):
+            continue
+        if len(row) == len(LOADS_HEADER):
+            found.setdefault(frame, []).append(row)
+    return found
+
+
+def write_loads(folder, by_frame):
+    """Puts these lines, ordered by frame, in the place of the file's."""
+    path = os.path.join(folder, LOADS_NAME)
+    partial = f"{path}.tmp"
+    with open(partial, "w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(LOADS_HEADER)
+        for frame in sorted(by_frame):
+            writer.writerows(by_frame[frame])
+        stream.flush()
+        os.fsync(stream.fileno())
+    os.replace(partial, path)
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # The bake
 
 
 class Bake:
     """One bake. run() does the work, on the calling thread or, after start(), on its own; progress, error and warnings
-    may be read from any thread, cancel() called from any thread."""
+    may be read from any thread, cancel() called from any thread.
 
-    def __init__(self, job):
+    Without resume everything is baked anew. With it the good frames of the range stay and what is missing or damaged is
+    baked, as if the bake had never stopped; from resume_frame on frames are baked again although they are there."""
+
+    def __init__(self, job, resume=False, resume_frame=None):
         if engine.core is None:
             raise BakeError(engine.problem)
+        if resume_frame is not None and not job.frame_start <= resume_frame <= job.frame_end:
+            raise BakeError(
+                f"Frame {resume_frame} is not in the range to bake, {job.frame_start} to {job.frame_end}; "
+                "go to a frame of the range"
+            )
         self.job = job
+        self.resume = resume
+        self.resume_frame = resume_frame
         self.progress = Progress(frame_count=job.frame_count)
         self.error = ""
         self.warnings = []
         self.settings_hash = 0
+        self.engine_name = ""  # what simulates, for people; "" before it is known
+        self.baked_count = 0  # frames that this run has put on disk
         self.assembled = None  # assembly.Assembled, once it is made
         self._cancel = engine.core.Cancel()  # for what samples meshes
         self._cancelled = threading.Event()
@@ -150,7 +214,7 @@ class Bake:
         self._thread.start()
 
     def cancel(self):
-        """The frames written so far stay."""
+        """The frames simulated so far stay."""
         self._cancelled.set()
         self._cancel.cancel()
         sim = self._sim
@@ -168,7 +232,10 @@ class Bake:
         try:
             self._advance_to("PREPARING")
             made, sim = self._prepare()
-            self._write_frames(made, sim)
+            with engine.core.Lock(self.job.folder) as lock:
+                if lock.note:
+                    self.warnings.append(lock.note)
+                self._bake_locked(made, sim)
             self._advance_to("DONE", seconds_left=0.0)
         except (engine.core.Cancelled, KeyboardInterrupt):
             self._advance_to("STOPPED")
@@ -195,20 +262,14 @@ class Bake:
         """Everything that can fail for a reason the user can mend, before any older frame is touched."""
         job, core = self.job, engine.core
         made = assembly.assemble(job, self.warnings, self._cancel, self._stop_if_cancelled)
-        sim = core.Sim(made.scene, threads=job.threads)
+        sim = core.Sim(made.scene, threads=job.threads, engine=ENGINES[job.engine])
         self._sim = sim
         self.assembled = made
-        count = made.scene.grain_count
-        self.progress = dataclasses.replace(self.progress, grain_count=count - made.body_count)
-
-        numbers = 3 + 4 + 3 + (1 if made.has_flags else 0)
-        needed = self.progress.frame_count * (count * 4 * numbers + FRAME_OVERHEAD_BYTES)
-        free = disk_free(job.folder) + core.list_frames(job.folder)[1]
-        if free < needed:
-            raise BakeError(
-                f"The bake needs {size(needed)} but the disk of '{job.folder}' has {size(free)} free; "
-                "choose another cache folder, fewer frames or larger grains"
-            )
+        self.settings_hash = made.scene.hash
+        self.engine_name = engine_text(sim)
+        self.progress = dataclasses.replace(self.progress, grain_count=made.scene.grain_count - made.body_count)
+        if not self.resume:
+            self._check_room(made, sim, job.frame_count, 0)
         if (made.body_names or made.collider_names) and not is_loads_ours(job.folder):
             raise BakeError(
                 f"The file '{os.path.join(job.folder, LOADS_NAME)}' is not Barchan's and would be overwritten; "
@@ -218,40 +279,195 @@ class Bake:
         core.make_folder(job.folder)
         return made, sim
 
-    def _write_frames(self, made, sim):
+    def _check_room(self, made, sim, frame_count, kept_bytes):
+        """Refuses frame_count more frames for which disk or limit have no room. kept_bytes: of frames that stay."""
         job, core = self.job, engine.core
-        self.settings_hash = made.scene.hash
-        free_folder(job.folder)
-        core.make_folder(job.folder)  # it is removed where it is empty
+        frames_bytes = frame_count * frame_estimate(made, sim, self._tolerance())
+        # Two checkpoints, of which each grows as grains come to touch: about twice in a heap at rest.
+        needed = frames_bytes + 4 * len(sim.save())
+        self.progress = dataclasses.replace(self.progress, byte_estimate=kept_bytes + needed)
+        free = disk_free(job.folder) + core.list_frames(job.folder)[1] - kept_bytes
+        if free < needed:
+            raise BakeError(
+                f"The bake needs about {size(needed)} but the disk of '{job.folder}' has {size(free)} free; "
+                "choose another cache folder, fewer frames or larger grains"
+            )
+        if 0 < job.byte_limit < kept_bytes + needed:
+            there = f" beside the {size(kept_bytes)} that are there" if kept_bytes else ""
+            raise BakeError(
+                f"The bake needs about {size(needed)}{there}, more than the limit of {size(job.byte_limit)}; "
+                "raise the limit, or bake fewer frames or larger grains"
+            )
+
+    def _tolerance(self):
+        return 0.0 if self.job.is_exact else TOLERANCE * self.job.radius
+
+    def _bake_locked(self, made, sim):
+        job = self.job
+        if not self.resume:
+            _free_locked(job.folder)
+            self._write_frames(made, sim, job.frame_start, range(job.frame_start, job.frame_end + 1), self._tolerance())
+            return
+        tolerance = self._check_cached(made)
+        again = set() if self.resume_frame is None else set(range(self.resume_frame, job.frame_end + 1))
+        has_loads = bool(made.body_names or made.collider_names)
+        loads = read_loads(job.folder) if has_loads else None
+        if loads is not None:
+            row_count = len(made.body_names) + len(made.collider_names)
+            again |= {f for f in range(job.frame_start, job.frame_end + 1) if len(loads.get(f, ())) != row_count}
+        plan = engine.core.cache_command.plan(
+            job.folder, made.scene.hash, job.frame_start, job.frame_end, again, threads=job.threads
+        )
+        self._stop_if_cancelled()
+        wanted = plan["frames"]
+        if not wanted:
+            self._advance_to("BAKING", frame=job.frame_end, frames_done=job.frame_count)
+            return
+        self._check_room(made, sim, len(wanted), self._bytes_without(set(wanted)))
+        if loads is not None:
+            missing = set(wanted)
+            write_loads(job.folder, {frame: rows for frame, rows in loads.items() if frame not in missing})
+        first = job.frame_start
+        if plan["checkpoint"] is not None:
+            sim.load(plan["checkpoint"]["bytes"])
+            first = plan["checkpoint"]["frame"]
+        self._write_frames(made, sim, first, wanted, tolerance)
+        if has_loads:
+            write_loads(job.folder, read_loads(job.folder) or {})
+
+    def _bytes_without(self, frames):
+        """Bytes of the frames in the folder but for these."""
+        numbers, byte_count = engine.core.list_frames(self.job.folder)
+        for frame in frames.intersection(numbers):
+            try:
+                byte_count -= engine.core.frame_info(self.job.folder, frame)["bytes"]
+            except engine.core.CacheError:
+                pass  # damaged and of no known size: counted as if it stayed
+        return max(0, byte_count)
+
+    def _check_cached(self, made):
+        """Refuses frames that this scene did not make; returns the tolerance of those that are there."""
+        job, core = self.job, engine.core
+        tolerance = self._tolerance()
+        for frame in core.list_frames(job.folder)[0]:
+            try:
+                found = core.frame_info(job.folder, frame)
+            except core.CacheError:
+                continue  # damaged: baked again
+            seconds = (frame - job.frame_start) * job.frame_seconds
+            if found["settings_hash"] != made.scene.hash:
+                raise BakeError(
+                    f"Frame {frame} in the cache was baked with other settings; take back what was changed since, or press "
+                    "Bake Sand to bake everything anew"
+                )
+            if abs(found["seconds"] - seconds) > TIME_TOLERANCE * job.frame_seconds:
+                raise BakeError(
+                    f"Frame {frame} in the cache is {found['seconds']:.4f} s after the start, with the first frame and "
+                    f"frame rate of now it would be {seconds:.4f} s; take back what was changed since, or press Bake Sand to "
+                    "bake everything anew"
+                )
+            tolerance = found["tolerance"]
+        return tolerance
+
+    def _write_frames(self, made, sim, first, wanted, tolerance):
+        """Simulates from frame first, at which sim is, to the last wanted frame, and writes those that are wanted."""
+        job, core = self.job, engine.core
+        kept_count, last, missing = job.frame_count - len(wanted), wanted[-1], set(wanted)
+        writer = core.Writer(
+            job.folder,
+            tolerance=tolerance,
+            exact_count=made.body_count,
+            engine=self.engine_name.encode("ascii", "replace").decode()[:63],
+            threads=job.threads,
+            byte_limit=job.byte_limit,
+        )
         start = time.monotonic()
-        for index, frame in enumerate(range(job.frame_start, job.frame_end + 1)):
-            if index > 0:
-                sim.advance(job.frame_seconds)
-            self._write_frame(frame, made, sim)
-            left = -1.0
-            if index > 0:  # the first frame is not simulated and would make the estimate too short
-                left = (time.monotonic() - start) / index * (job.frame_end - frame)
-            self._advance_to("BAKING", frame=frame, frames_done=index + 1, seconds_left=left)
-            self._stop_if_cancelled()
+        try:
+            for frame in range(first, last + 1):
+                if frame > first:
+                    sim.advance(job.frame_seconds)
+                tags = {"seconds": sim.info()["time"], "settings_hash": made.scene.hash, "state_hash": sim.hash()}
+                if frame in missing:
+                    self._write_frame(frame, made, sim, writer, tags)
+                elif core.frame_info(job.folder, frame)["state_hash"] != tags["state_hash"]:
+                    raise BakeError(
+                        f"Frame {frame} came out different from the one in the cache: it was baked by another version of "
+                        "Barchan; press Bake Sand to bake everything anew"
+                    )
+                is_due = frame > job.frame_start and (frame - job.frame_start) % job.checkpoint_interval == 0
+                if frame == last or (is_due and frame > first):
+                    writer.push_checkpoint(frame, sim.save(), **tags)
+                left = -1.0
+                if frame > first:  # the first one is not simulated and would make the estimate too short
+                    left = (time.monotonic() - start) / (frame - first) * (last - frame)
+                self._count(writer, kept_count, left)
+                self._stop_if_cancelled()
+            writer.flush()
+        except (core.Cancelled, KeyboardInterrupt):
+            writer.flush()  # what is simulated is kept
+            raise
+        finally:
+            self._count(writer, kept_count, -1.0)
+            writer.close()
         lost = sim.info()["lost_count"]
         if lost:
             self.warnings.append(
                 f"{lost} of {made.scene.grain_count} grains left the simulated space and stand still there"
             )
+        now = sim.engine()
+        if now["lost_count"]:
+            self.warnings.append(f"The graphics device failed {now['lost_count']} times. {now['note']}".strip())
+        self.engine_name = engine_text(sim)
 
-    def _write_frame(self, frame, made, sim):
-        job, seconds = self.job, sim.info()["time"]
-        arrays = {"position": sim.positions(), "rotation": sim.orientations(), "velocity": sim.velocities()}
-        if made.has_flags:
-            arrays["flags"] = sim.flags()
-        engine.core.write_frame(
-            job.folder, frame, arrays, seconds=seconds, settings_hash=made.scene.hash, state_hash=sim.hash()
-        )
+    def _count(self, writer, kept_count, left):
+        """What is durable by now."""
+        info = writer.info()
+        if info["frame_count"] == 0 and kept_count == 0:
+            return
+        self.baked_count = info["frame_count"]
+        frame = info["last_frame"] if info["frame_count"] else self.progress.frame
+        self._advance_to("BAKING", frame=frame, frames_done=kept_count + info["frame_count"], seconds_left=left)
+
+    def _write_frame(self, frame, made, sim, writer, tags):
+        # The loads come first: lines of a frame that is not there are replaced by the next bake, but a frame without its
+        # lines would have to be baked again.
         if made.body_names or made.collider_names:
             loads = sim.loads()
             rows = [*zip(made.body_names, loads["bodies"]), *zip(made.collider_names, loads["colliders"])]
+            seconds = tags["seconds"]
             lines = [(frame, f"{seconds:.6f}", name, *(f"{x:.6g}" for x in load)) for name, load in rows]
-            add_loads(job.folder, lines)
+            add_loads(self.job.folder, lines)
+        arrays = {"position": sim.positions(), "rotation": sim.orientations(), "velocity": sim.velocities()}
+        if made.has_flags:
+            arrays["flags"] = sim.flags()
+        writer.push(frame, arrays, **tags)
+
+
+def engine_text(sim):
+    """What simulates: CPU, or GPU and its device."""
+    found = sim.engine()
+    return "CPU" if found["engine"] == "cpu" else f"GPU {found['device']}"
+
+
+def frame_estimate(made, sim, tolerance):
+    """Bytes that a frame will take on disk: that of as many grains, strewn and moving at random, which packs worst."""
+    count = made.scene.grain_count
+    positions = sim.positions()
+    step = max(1, count // MEASURED_COUNT)
+    measured = positions[::step]
+    random = np.random.default_rng(0)
+    edge = np.maximum(np.ptp(positions, axis=0), 1e-3) if count else np.ones(3)
+    place = positions.min(axis=0) if count else np.zeros(3)
+    turns = random.standard_normal((len(measured), 4))
+    arrays = {
+        "position": (place + edge * random.random((len(measured), 3))).astype(np.float32),
+        "rotation": (turns / np.linalg.norm(turns, axis=1, keepdims=True)).astype(np.float32),
+        "velocity": random.standard_normal((len(measured), 3)).astype(np.float32),
+    }
+    if made.has_flags:
+        arrays["flags"] = random.integers(0, 2, len(measured), np.int32) * 8
+    measured_bytes = engine.core.measure_frame(arrays, tolerance=tolerance)
+    return int(measured_bytes * count / max(1, len(measured))) + FRAME_OVERHEAD_BYTES
 
 
 class TerminalBar:

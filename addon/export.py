@@ -7,6 +7,7 @@ the timeline is free while it runs. Main thread only. Bad geometry is passed on 
 """
 
 import dataclasses
+import hashlib
 import fractions
 
 import bpy
@@ -392,6 +393,43 @@ def _read_outflow(ob, depsgraph):
 
 
 # ---------------------------------------------------------------------------------------------------------------------
+# What a panel can see of a change
+
+NO_SETTINGS = {"folder", "display", "threads", "engine", "checkpoint_interval", "is_exact", "disk_limit", "carrier",
+               "followers", "body_count", "baked_settings", "use_scene_range", "frame_start", "frame_end", "name",
+               "rna_type", "shown_as", "was_rendered", "body", "preview", "show_body"}  # fmt: skip
+
+
+def _values(group):
+    """The settings of a property group that change what is baked, as text."""
+    found = []
+    for prop in group.bl_rna.properties:
+        if prop.identifier not in NO_SETTINGS:
+            value = getattr(group, prop.identifier)
+            found.append((prop.identifier, tuple(value) if getattr(prop, "is_array", False) else value))
+    return repr(found)
+
+
+def fingerprint(scene):
+    """Text that differs when settings, marked objects, their places or the size of their meshes differ. Made for panels: it
+    reads no vertex and evaluates nothing, so a mesh that was bent without a vertex more or less goes unnoticed here."""
+    render = scene.render
+    parts = [_values(scene.barchan), repr((properties.frame_range(scene)[0], render.fps, render.fps_base))]
+    parts.append(repr(tuple(scene.gravity) if scene.use_gravity else None))
+    for ob in sorted(scene.objects, key=lambda ob: ob.name):
+        if ob.type != "MESH" or ob.barchan.type == "NONE":
+            continue
+        parts.append(repr((ob.name, len(ob.data.vertices), len(ob.data.polygons), len(ob.modifiers))))
+        parts.append(_values(ob.barchan))
+        if not may_move(ob):
+            owner = ob
+            while owner is not None:  # the artist's own transform: a body that follows the bake keeps it
+                parts.append(repr([tuple(row) for row in owner.matrix_basis]))
+                owner = owner.parent
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
 # The job
 
 
@@ -489,4 +527,8 @@ def make_job(context):
         sleep_speed=settings.sleep_speed,
         seed=settings.seed,
         threads=settings.threads,
+        engine=settings.engine,
+        checkpoint_interval=settings.checkpoint_interval,
+        is_exact=settings.is_exact,
+        byte_limit=properties.byte_limit(scene),
     )

@@ -135,6 +135,10 @@ class Job:
     sleep_speed: float = 0.0  # m/s; 0 = grains never sleep
     seed: int = 0
     threads: int = 0
+    engine: str = "AUTO"  # AUTO, CPU or GPU
+    checkpoint_interval: int = 10  # frames
+    is_exact: bool = False  # frames hold every bit
+    byte_limit: int = 0  # of the cache folder; 0 = none
 
     @property
     def frame_count(self):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""operators: mark, bake, free, export, convert to a particle body, push out, keyframes.
+"""operators: mark, bake, resume, free, export, convert to a particle body, push out, keyframes.
 
 Comes in: what the user pressed. Goes out: marked objects, a bake under way, removed frames, exported frames, particle bodies,
 bodies moved out of colliders, keyframes, and one sentence for everything that went wrong. Bake and export are modal in a
@@ -8,6 +8,7 @@ window (the work is on a thread of bake.py or sequence.py, a timer looks at it) 
 """
 
 import atexit
+import dataclasses
 import os
 
 import bpy
@@ -33,24 +34,51 @@ def is_ready(cls):
     return True
 
 
-_listed = {}  # folder -> (time of change, frame count, bytes): panels redraw often, folders change seldom
+_listed = {}  # folder -> (time of change, Listed): panels redraw often, folders change seldom
+
+
+@dataclasses.dataclass(frozen=True)
+class Listed:
+    """What is in a cache folder."""
+
+    frame_count: int = 0
+    byte_count: int = 0
+    last_frame: int = 0
+    engine: str = ""  # what baked the last frame, "" when it does not say
+
+
+def listed(scene):
+    """What is in the scene's cache folder; nothing when it cannot be read."""
+    folder = properties.cache_folder(scene)
+    core = engine.core
+    try:
+        changed = os.stat(folder).st_mtime_ns
+    except OSError:
+        return Listed()
+    if _listed.get(folder, (None,))[0] != changed:
+        try:
+            frames, byte_count = core.list_frames(folder)
+        except (core.Error, OSError):
+            return Listed()
+        try:
+            name = core.frame_info(folder, frames[-1])["engine"] if frames else ""
+        except (core.Error, OSError):
+            name = ""
+        _listed.clear()
+        _listed[folder] = (changed, Listed(len(frames), byte_count, frames[-1] if frames else 0, name))
+    return _listed[folder][1]
 
 
 def cached_frames(scene):
     """Frame count and bytes in the scene's cache folder; (0, 0) when it cannot be read."""
-    folder = properties.cache_folder(scene)
-    try:
-        changed = os.stat(folder).st_mtime_ns
-    except OSError:
-        return 0, 0
-    if _listed.get(folder, (None,))[0] != changed:
-        try:
-            frames, byte_count = engine.core.list_frames(folder)
-        except (engine.core.Error, OSError):
-            return 0, 0
-        _listed.clear()
-        _listed[folder] = (changed, len(frames), byte_count)
-    return _listed[folder][1:]
+    found = listed(scene)
+    return found.frame_count, found.byte_count
+
+
+def is_stale(scene):
+    """True when settings have changed since the frames in the cache were baked, as far as a panel can see."""
+    baked = scene.barchan.baked_settings
+    return bool(baked) and baked != export.fingerprint(scene)
 
 
 class BARCHAN_OT_set_type(bpy.types.Operator):
@@ -81,22 +109,20 @@ class BARCHAN_OT_set_type(bpy.types.Operator):
         return {"FINISHED"}
 
 
-class BARCHAN_OT_bake(bpy.types.Operator):
-    """Fill the sand meshes with grains, simulate them and write every frame to the cache folder. Esc stops and keeps the frames"""
+class BakeOperator:
+    """What Bake and Resume share: modal in a window, synchronous elsewhere."""
 
-    bl_idname = "barchan.bake"
-    bl_label = "Bake Sand"
-    bl_options = {"REGISTER"}
-
-    @classmethod
-    def poll(cls, _context):
-        return is_ready(cls)
+    def _options(self, _context):
+        """Keywords of bake.Bake."""
+        return {}
 
     def _make_bake(self, context):
         """The bake, not started; None after reporting why not."""
         try:
             with playback.paused():  # the first frame is visited to read the meshes, not to show grains
-                return bake.Bake(export.make_job(context))
+                run = bake.Bake(export.make_job(context), **self._options(context))
+            self._settings = export.fingerprint(context.scene)
+            return run
         except (job.BakeError, MemoryError) as error:
             self.report({"ERROR"}, engine.sentence(error))
             return None
@@ -107,7 +133,9 @@ class BARCHAN_OT_bake(bpy.types.Operator):
         for warning in run.warnings:
             self.report({"WARNING"}, warning)
         if progress.state == "FAILED":
-            kept = f" ({progress.frames_done} frames before that are kept)" if progress.frames_done else ""
+            kept = ""
+            if progress.frames_done:
+                kept = f" ({progress.frames_done} frames are kept, the last one written is {progress.frame})"
             self.report({"ERROR"}, run.error + kept)
             return {"CANCELLED"}
         where = ""
@@ -115,11 +143,12 @@ class BARCHAN_OT_bake(bpy.types.Operator):
             where = "; they are lost when Blender closes, save the file and bake again to keep them"
         verb = "Stopped" if progress.state == "STOPPED" else "Baked"
         what = f"{progress.grain_count} grains" + (f" and {len(run.job.bodies)} bodies" if run.job.bodies else "")
+        if run.resume:
+            what += f", {run.baked_count} frames now"
         self.report({"INFO"}, f"{verb}: {progress.frames_done} of {progress.frame_count} frames of {what}{where}")
         return {"FINISHED"}
 
-    @staticmethod
-    def _show(scene, run):
+    def _show(self, scene, run):
         """Once the first frame is there, the carrier is made to fit it, and the bodies follow."""
         made = run.assembled
         starts = tuple(
@@ -127,7 +156,12 @@ class BARCHAN_OT_bake(bpy.types.Operator):
             for one, (place, turn) in zip(run.job.bodies, made.poses)
         )
         count = run.progress.grain_count
-        playback.attach(scene, playback.Baked(count, run.job.radius, run.job.shape, made.body_count, starts))
+        playback.attach(
+            scene,
+            playback.Baked(
+                count, run.job.radius, run.job.shape, made.body_count, starts, settings=self._settings
+            ),
+        )
 
     def execute(self, context):
         run = self._make_bake(context)
@@ -149,6 +183,7 @@ class BARCHAN_OT_bake(bpy.types.Operator):
             manager.progress_end()
         if run.progress.frames_done:
             self._show(context.scene, run)
+        redraw_panels(context)
         return self._finish(context.scene, run)
 
     def invoke(self, context, _event):
@@ -207,8 +242,53 @@ class BARCHAN_OT_bake(bpy.types.Operator):
         redraw_panels(context)
 
 
+class BARCHAN_OT_bake(BakeOperator, bpy.types.Operator):
+    """Fill the sand meshes with grains, simulate them and write every frame to the cache folder. Esc stops and keeps the frames"""
+
+    bl_idname = "barchan.bake"
+    bl_label = "Bake Sand"
+    bl_options = {"REGISTER"}
+
+    @classmethod
+    def poll(cls, _context):
+        return is_ready(cls)
+
+
+class BARCHAN_OT_resume(BakeOperator, bpy.types.Operator):
+    """Bake the frames of the range that are missing or damaged and keep the others, as if the bake had never stopped"""
+
+    bl_idname = "barchan.resume"
+    bl_label = "Resume Bake"
+    bl_options = {"REGISTER"}
+
+    from_current: BoolProperty(
+        name="From Current Frame",
+        description="Bake the current frame and all after it again, although they are there",
+        default=False,
+        options={"SKIP_SAVE"},
+    )
+
+    @classmethod
+    def poll(cls, context):
+        if not is_ready(cls):
+            return False
+        if cached_frames(context.scene)[0] == 0:
+            cls.poll_message_set("There are no baked frames in the cache folder")
+            return False
+        return True
+
+    @classmethod
+    def description(cls, _context, operator_properties):
+        if operator_properties.from_current:
+            return "Bake the current frame and all after it again, from the last checkpoint before it"
+        return cls.__doc__
+
+    def _options(self, context):
+        return {"resume": True, "resume_frame": context.scene.frame_current if self.from_current else None}
+
+
 class BARCHAN_OT_free(bpy.types.Operator):
-    """Remove the baked frames and loads from the cache folder, and nothing else in it; bodies go back to where they were"""
+    """Remove the baked frames, checkpoints and loads from the cache folder, and nothing else in it; bodies go back to where they were"""
 
     bl_idname = "barchan.free"
     bl_label = "Free Bake"
@@ -230,7 +310,8 @@ class BARCHAN_OT_free(bpy.types.Operator):
             self,
             event,
             title="Free Bake",
-            message=f"Remove {frame_count} frames ({bake.size(byte_count)}) from {properties.cache_folder(context.scene)}?",
+            message=f"Remove {frame_count} frames ({bake.size(byte_count)}) and their checkpoints from "
+            f"{properties.cache_folder(context.scene)}?",
             confirm_text="Remove",
         )
 
@@ -243,7 +324,7 @@ class BARCHAN_OT_free(bpy.types.Operator):
             return {"CANCELLED"}
         playback.detach(scene)
         redraw_panels(context)
-        self.report({"INFO"}, f"Removed {file_count} frames ({bake.size(byte_count)})")
+        self.report({"INFO"}, f"Removed {file_count} files ({bake.size(byte_count)})")
         return {"FINISHED"}
 
 
@@ -621,6 +702,7 @@ def on_load_pre(_path=None):
 _classes = (
     BARCHAN_OT_set_type,
     BARCHAN_OT_bake,
+    BARCHAN_OT_resume,
     BARCHAN_OT_free,
     BARCHAN_OT_export,
     BARCHAN_OT_convert_to_body,

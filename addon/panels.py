@@ -179,6 +179,10 @@ class BARCHAN_PT_bake(BarchanPanel, bpy.types.Panel):
             sub.prop(settings, "frame_start")
             sub.prop(settings, "frame_end")
         column.prop(settings, "folder")
+        column.prop(settings, "disk_limit")
+        column.prop(settings, "is_exact")
+        column.prop(settings, "checkpoint_interval")
+        column.prop(settings, "engine")
         column.prop(settings, "threads")
         if properties.is_folder_temporary(scene):
             draw_sentence(
@@ -188,6 +192,8 @@ class BARCHAN_PT_bake(BarchanPanel, bpy.types.Panel):
         run = bake.running
         if run is not None:
             layout.progress(factor=run.progress.fraction, text=run.progress.text())
+            if run.engine_name:
+                layout.label(text=f"On {run.engine_name}, about {bake.size(run.progress.byte_estimate)} on disk")
             layout.label(text="Esc stops and keeps the frames", icon="EVENT_ESC")
         elif sequence.running is not None:
             layout.progress(factor=sequence.running.fraction, text=sequence.running.text())
@@ -196,9 +202,17 @@ class BARCHAN_PT_bake(BarchanPanel, bpy.types.Panel):
             row = layout.row(align=True)
             row.operator("barchan.bake", icon="REC")
             row.operator("barchan.free", icon="TRASH")
-            frame_count, byte_count = operators.cached_frames(scene)
-            if frame_count:
-                layout.label(text=f"{frame_count} frames in the cache, {bake.size(byte_count)}")
+            found = operators.listed(scene)
+            if found.frame_count:
+                row = layout.row(align=True)
+                row.operator("barchan.resume", icon="PLAY")
+                row.operator("barchan.resume", text="From Here", icon="FRAME_NEXT").from_current = True
+                by = f", baked on {found.engine}" if found.engine else ""
+                layout.label(text=f"{found.frame_count} frames in the cache, {bake.size(found.byte_count)}{by}")
+                if operators.is_stale(scene):
+                    draw_sentence(
+                        layout, context, "The frames are stale: settings have changed since they were baked", icon="ERROR"
+                    )
                 layout.operator("barchan.export", text="Export", icon="EXPORT")
         message = playback.message(scene)
         if message:

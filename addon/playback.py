@@ -87,6 +87,7 @@ class Baked:
     body_count: int = 0  # elements before the grains in every frame
     starts: tuple = ()  # follow.Start of every body
     keyed: frozenset = frozenset()  # uids of those that were given keyframes since
+    settings: str = ""  # export.fingerprint of the scene that was baked
 
 
 _store = FrameStore(FRAME_LIMIT)
@@ -388,6 +389,7 @@ def attach(scene, baked):
     _set_input(modifier, "Tetrahedron", baked.shape == "TETRAHEDRON")
     _baked[scene.session_uid] = baked
     scene.barchan.body_count = baked.body_count
+    scene.barchan.baked_settings = baked.settings
     follow.attach(scene, baked.starts, baked.keyed)
     apply_display(scene)
     _store.clear()
@@ -398,6 +400,7 @@ def detach(scene):
     """Removes the carrier and its mesh; the bodies are the artist's again. Main thread."""
     follow.detach(scene)
     scene.barchan.body_count = 0
+    scene.barchan.baked_settings = ""
     ob = scene.barchan.carrier
     scene.barchan.carrier = None
     if ob is not None:

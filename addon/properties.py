@@ -317,6 +317,13 @@ class BarchanObject(bpy.types.PropertyGroup):
     )
 
 
+ENGINES = (
+    ("AUTO", "Auto", "The graphics card where there is one that can, else the processor"),
+    ("CPU", "CPU", "The processor, on as many threads as set"),
+    ("GPU", "GPU", "The graphics card; a bake that it cannot compute is refused"),
+)
+
+
 class BarchanFollower(bpy.types.PropertyGroup):
     """One body of the bake, at its index in the frames: the object moves as the cached pose moved from its first one."""
 
@@ -465,11 +472,48 @@ class BarchanScene(bpy.types.PropertyGroup):
         max=64,
         options=set(),
     )
+    engine: EnumProperty(
+        name="Engine",
+        description="What computes the bake; both give the same frames",
+        items=ENGINES,
+        default="AUTO",
+        options=set(),
+    )
+    checkpoint_interval: IntProperty(
+        name="Checkpoint Every",
+        description="Frames after which the whole state is kept, to go on from when the bake is stopped: fewer frames to "
+        "simulate again, but more to write",
+        default=10,
+        min=1,
+        max=1000,
+        options=set(),
+    )
+    is_exact: BoolProperty(
+        name="Lossless",
+        description="Keep every bit of every grain in larger files; otherwise places are off by up to a hundredth of the sphere "
+        "radius, and only bodies are kept exactly",
+        default=False,
+        options=set(),
+    )
+    disk_limit: FloatProperty(
+        name="Disk Limit",
+        description="Number of megabytes that frames and checkpoints in the cache folder may take; 0 sets no limit",
+        default=0.0,
+        min=0.0,
+        max=1e9,
+        soft_max=100000.0,
+        precision=0,
+        step=10000,
+        options=set(),
+    )
     carrier: PointerProperty(
         name="Sand",
         type=bpy.types.Object,
         description="The object that shows the baked grains",
         options={"HIDDEN"},
+    )
+    baked_settings: StringProperty(
+        options={"HIDDEN"}, description="Fingerprint of the settings that the frames were baked with; empty when unknown"
     )
     followers: CollectionProperty(type=BarchanFollower, options={"HIDDEN"}, description="The bodies of the bake")
     body_count: IntProperty(
@@ -483,6 +527,11 @@ def frame_range(scene):
     if settings.use_scene_range:
         return scene.frame_start, scene.frame_end
     return settings.frame_start, settings.frame_end
+
+
+def byte_limit(scene):
+    """Bytes that the cache folder may hold, 0 for any number."""
+    return int(scene.barchan.disk_limit * 1e6)
 
 
 def is_folder_temporary(scene):

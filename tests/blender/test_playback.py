@@ -123,7 +123,7 @@ def test_save_reload_and_move_keep_the_frames():
     points, _radii = harness.drawn_points(scene)
     scene.frame_set(2)
     bpy.ops.wm.save_mainfile()
-    check_equal(len(list((place / "barchan_cache").glob("*.sand"))), 8, "frames beside the .blend")
+    check_equal(len(list((place / "barchan_cache").glob("frame_*.sand"))), 8, "frames beside the .blend")
     moved = FOLDER / "elsewhere"
     shutil.move(place, moved)
     harness.new_file()

@@ -1,0 +1,165 @@
+"""The add-on's bake without Blender: killed at any moment it goes on as if it had never stopped."""
+
+import json
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import barchan
+
+ADDON = pathlib.Path(__file__).resolve().parents[2] / "addon"
+LAST = 24
+
+# addon/bake.py and what it imports, as a package without its __init__, which needs Blender.
+BAKER = """
+import json, sys, types
+package = types.ModuleType("addon")
+package.__path__ = [sys.argv[1]]
+sys.modules["addon"] = package
+import numpy as np
+from addon import bake, job
+folder, last = sys.argv[2], int(sys.argv[3])
+options = json.loads(sys.argv[4])
+corners = np.array([(i, j, k) for i in (0, 1) for j in (0, 1) for k in (0, 1)], np.float32)
+quads = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
+faces = np.array([row for a, b, c, d in quads for row in ((a, b, c), (a, c, d))], np.int32)
+floor = np.array([(-2, -2, 0), (2, -2, 0), (2, 2, 0), (-2, 2, 0)], np.float32)
+the_job = job.Job(
+    sand=(job.Source("Block", corners * np.float32(0.3) + np.float32(0.05), faces),),
+    colliders=(job.Collider("Floor", floor, np.array([(0, 1, 2), (0, 2, 3)], np.int32)),),
+    bodies=(job.Body("Crate", corners * np.float32(0.2), faces, np.array((0.8, 0.0, 0.1)), np.array((1.0, 0, 0, 0))),),
+    folder=folder, frame_start=1, frame_end=last, frame_seconds=1 / 24, threads=1, sleep_speed=0.01,
+    **{"engine": "CPU", "checkpoint_interval": 4, **options.pop("job", {})},
+)
+if options.pop("is_estimate_off", False):
+    bake.Bake._check_room = lambda *_: None
+run = bake.Bake(the_job, **options)
+seen = [-1]
+def tell(progress):
+    if progress.frames_done != seen[0]:
+        seen[0] = progress.frames_done
+        print(progress.frames_done, flush=True)
+run.run(tell)
+print(json.dumps({"state": run.progress.state, "error": run.error, "warnings": run.warnings, "baked": run.baked_count,
+                  "frame": run.progress.frame, "done": run.progress.frames_done}), flush=True)
+"""
+
+
+def start(folder, last=LAST, **options):
+    command = [sys.executable, "-c", BAKER, str(ADDON), str(folder), str(last), json.dumps(options)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def finish(folder, last=LAST, **options):
+    process = start(folder, last, **options)
+    output, errors = process.communicate()
+    assert process.returncode == 0 and errors == "", errors
+    return json.loads(output.splitlines()[-1])
+
+
+def contents(folder):
+    """Bytes of frames and loads."""
+    paths = [path for path in pathlib.Path(folder).iterdir() if path.suffix == ".csv" or path.match("frame_*.sand")]
+    return {path.name: path.read_bytes() for path in paths}
+
+
+def test_a_killed_bake_is_resumed_to_the_bit(tmp_path):
+    """BARCHAN_KILLS sets how many kills (`setup.py test --all` makes it 200), BARCHAN_SEED when they come."""
+    assert finish(tmp_path / "whole")["state"] == "DONE"
+    expected = contents(tmp_path / "whole")
+    assert len(expected) == LAST + 1
+    kills, seed = int(os.environ.get("BARCHAN_KILLS", "5")), int(os.environ.get("BARCHAN_SEED", str(time.time_ns())))
+    print("seed", seed)
+    moments = random.Random(seed)
+    round_count = 0
+    while kills > 0:
+        folder = tmp_path / f"round{round_count}"
+        round_count += 1
+        is_done = False
+        while not is_done and kills > 0:
+            process = start(folder, resume=True)
+            for _ in range(moments.randrange(0, 8)):
+                if not process.stdout.readline():
+                    break
+            time.sleep(moments.random() * 0.03)
+            is_done = process.poll() is not None
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+            kills -= not is_done
+            found = contents(folder) if folder.is_dir() else {}
+            torn = [name for name in found if name != "loads.csv" and found[name] != expected[name]]
+            assert torn == []
+        result = finish(folder, resume=True)
+        assert (result["state"], result["done"]) == ("DONE", LAST), result
+        assert contents(folder) == expected
+        assert [path.name for path in folder.iterdir() if path.name == "lock.sand"] == []
+        barchan.free_frames(folder)
+    print(round_count, "bakes")
+
+
+def test_a_finished_bake_is_extended_and_damage_is_mended(tmp_path):
+    finish(tmp_path / "whole")
+    expected = contents(tmp_path / "whole")
+    folder = tmp_path / "cache"
+    assert finish(folder, 15)["baked"] == 15
+    result = finish(folder, resume=True)
+    assert result["baked"] == LAST - 15 and contents(folder) == expected
+    # Nothing is missing: nothing is done.
+    assert finish(folder, resume=True)["baked"] == 0
+    # A torn frame, a lost one, and a line of loads that a crash cut off.
+    (folder / "frame_000006.sand").write_bytes(expected["frame_000006.sand"][:99])
+    (folder / "frame_000019.sand").unlink()
+    (folder / "loads.csv").write_bytes(expected["loads.csv"][:-7])
+    assert finish(folder, resume=True)["baked"] == 3
+    assert contents(folder) == expected
+    # From a frame on: those are baked again and nothing is doubled.
+    assert finish(folder, resume=True, resume_frame=21)["baked"] == LAST - 20
+    assert contents(folder) == expected
+
+
+def test_other_settings_or_times_are_refused_and_frames_stay(tmp_path):
+    folder = tmp_path / "cache"
+    finish(folder, 5)
+    before = contents(folder)
+    result = finish(folder, 8, resume=True, job={"friction": 0.9})
+    assert result["state"] == "FAILED" and "baked with other settings" in result["error"], result
+    result = finish(folder, 8, resume=True, job={"seed": 5})
+    assert "baked with other settings" in result["error"], result
+    assert contents(folder) == before
+    assert finish(folder, 8, resume=True, job={"is_exact": True})["state"] == "DONE"  # as the frames that are there
+    assert barchan.frame_info(folder, 8)["tolerance"] == barchan.frame_info(folder, 1)["tolerance"] > 0
+
+
+def test_the_limit_refuses_before_the_start_and_stops_in_between(tmp_path):
+    folder = tmp_path / "cache"
+    result = finish(folder, job={"byte_limit": 20000})
+    assert result["state"] == "FAILED" and "limit of 20.0 kB" in result["error"] and "needs about" in result["error"]
+    assert not folder.exists()
+    # An estimate that was too low: the writer counts, and what fits stays whole and can be gone on from.
+    assert finish(tmp_path / "whole")["state"] == "DONE"
+    expected = contents(tmp_path / "whole")
+    checkpoint = (tmp_path / "whole" / "checkpoint_a.sand").stat().st_size
+    frame_bytes = sum(len(expected[name]) for name in expected if name.startswith("frame_"))
+    limit = frame_bytes // 2 + 2 * checkpoint
+    result = finish(folder, job={"byte_limit": limit}, is_estimate_off=True)
+    print(frame_bytes, checkpoint, limit, result)
+    assert result["state"] == "FAILED" and "limit" in result["error"] and 0 < result["done"] < LAST, result
+    found = contents(folder)
+    assert sorted(found) == [f"frame_{n:06d}.sand" for n in range(1, result["frame"] + 1)] + ["loads.csv"]
+    assert all(found[name] == expected[name] for name in found if name != "loads.csv")
+    assert finish(folder, resume=True)["state"] == "DONE"
+    assert contents(folder) == expected
+
+
+def test_a_second_baker_is_refused(tmp_path):
+    folder = tmp_path / "cache"
+    finish(folder, 3)
+    before = contents(folder)
+    with barchan.Lock(folder):
+        result = finish(folder, 3)
+    assert result["state"] == "FAILED" and str(os.getpid()) in result["error"], result
+    assert contents(folder) == before
