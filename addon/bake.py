@@ -356,9 +356,11 @@ class Bake:
                 continue  # damaged: baked again
             seconds = (frame - job.frame_start) * job.frame_seconds
             if found["settings_hash"] != made.scene.hash:
+                names = job.read_to_the_end()
+                also = f", also the end frame, up to which '{names[0]}' is read" if names else ""
                 raise BakeError(
-                    f"Frame {frame} in the cache was baked with other settings; take back what was changed since, or press "
-                    "Bake Sand to bake everything anew"
+                    f"Frame {frame} in the cache was baked with other settings; take back what was changed since{also}, or "
+                    "press Bake Sand to bake everything anew"
                 )
             if abs(found["seconds"] - seconds) > TIME_TOLERANCE * job.frame_seconds:
                 raise BakeError(

@@ -143,3 +143,10 @@ class Job:
     @property
     def frame_count(self):
         return self.frame_end - self.frame_start + 1
+
+    def read_to_the_end(self):
+        """Names of what makes a job of a later end frame another scene: it is animated, or emits until then."""
+        seconds = (self.frame_end - self.frame_start) * self.frame_seconds
+        found = [one.name for one in self.colliders if one.track is not None or one.frames is not None]
+        found += [one.name for one in self.bodies if one.track is not None]
+        return found + [one.name for one in self.emitters if one.end >= seconds]

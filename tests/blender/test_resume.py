@@ -93,6 +93,24 @@ def test_changed_settings_make_frames_stale_and_resume_refuses():
     check_equal(len(frames_of(scene)), 8, "frames")
 
 
+def test_an_animated_collider_is_read_to_the_end_and_the_sentence_says_so():
+    scene = small("animated", 4)
+    floor = bpy.data.objects["Floor"]
+    for frame, height in ((1, 0.0), (40, 0.2)):
+        floor.location.z = height
+        floor.keyframe_insert("location", frame=frame)
+    check_equal(bpy.ops.barchan.bake(), {"FINISHED"}, "result of the bake")
+    expected = frames_of(scene)
+    (FOLDER / "animated" / "frame_000003.sand").unlink()
+    check_equal(bpy.ops.barchan.resume(), {"FINISHED"}, "result of resume")
+    check(frames_of(scene) == expected, "the mended bake differs from the first")
+    scene.frame_end = 6
+    sentence = harness.error_of(bpy.ops.barchan.resume)
+    print(f"  {sentence}")
+    check("also the end frame, up to which 'Floor' is read" in sentence, sentence)
+    check(frames_of(scene) == expected, "frames were changed by a refused resume")
+
+
 def test_the_limit_is_told_with_numbers_before_anything_is_removed():
     scene = small("limit", 3)
     bpy.ops.barchan.bake()
