@@ -37,6 +37,7 @@ OUT = ROOT / "out"
 RELEASE = BUILD / "release"
 SANITIZED = BUILD / "sanitized"
 THREADED = BUILD / "threaded"
+FUZZED = BUILD / "fuzzed"
 ADDON = "bl_ext.user_default.barchan"
 EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.py") if path.stem != "common")
 PEERS = ROOT.parent / "shared" / "peers"  # beds and harness of the bench, beside this repository
@@ -122,6 +123,7 @@ LIBRARIES = {
 SOFTWARE_DRIVER = ["/usr/lib/*/dri/swrast_dri.so", "/usr/lib/dri/swrast_dri.so", "/usr/lib64/dri/swrast_dri.so"]
 
 BLENDER_TEST_LIMIT = 600  # s per script; the slowest takes about a minute on two idle cores
+FUZZ_SECONDS = 60
 STEP_LIMIT = 3600  # s for any other test run; a hang must end as a failure, not as a silence
 
 
@@ -387,6 +389,13 @@ def missing_libraries(python, libraries):
     return (output_of([python, "-c", code] + sorted(libraries)) or "").split()
 
 
+def can_fuzz():
+    """Whether clang is here and can link its fuzzer."""
+    return bool(shutil.which("clang")) and os.path.isabs(
+        (output_of(["clang", "--print-file-name=libclang_rt.fuzzer-x86_64.a"]) or "").strip()
+    )
+
+
 def missing_packages(python, version, wants_checks, libraries):
     """Debian packages for what this machine lacks, each with what was missed."""
     missing = collections.OrderedDict()
@@ -416,6 +425,9 @@ def missing_packages(python, version, wants_checks, libraries):
         missing["python%s-venv" % version] = "Python's venv module"
     if wants_checks and not shutil.which("cppcheck"):
         missing["cppcheck"] = "cppcheck"
+    if wants_checks and not can_fuzz():
+        missing["clang"] = "clang"
+        missing["libclang-rt-dev"] = "clang's fuzzer"
     for name in missing_libraries(python, libraries):
         missing[libraries[name]] = name
     if not any(glob.glob(pattern) for pattern in SOFTWARE_DRIVER):
@@ -842,6 +854,54 @@ def test_sanitized(home, archive):
     return [run_c_tests(home, SANITIZED, "C tests under ASan and UBSan", env)]
 
 
+def test_fuzz(home, archive):
+    """Bytes made up by clang's fuzzer as frames and checkpoints, for a minute, from the seeds in tests/corpus. What it
+    finds is left in build/fuzzed."""
+    name = "Fuzzing frame files"
+    if not can_fuzz():
+        print("    %s: 1 skipped: clang with its fuzzer is not here" % name)
+        return [Part(name, 0, 0)]
+    options = ["-Dextension=false", "-Dfuzz=true", "-Doptimization=1", "-Ddebug=false", "-Db_lundef=false", "-Db_ndebug=false"]
+    options += ["-Db_sanitize=address,undefined", "-Dc_args=-g1 -fno-sanitize-recover=all"]
+    env = build_environment(home)
+    env["CC"] = "clang"
+    stamp = FUZZED / "options"
+    if not (stamp.exists() and stamp.read_text() == digest(*options)):
+        remove_folder(FUZZED)
+        must(
+            run([home.build_inner.parent / "meson", "setup", FUZZED, ROOT] + options, "Configuring the fuzzer", env=env),
+            "Configuring the fuzzer failed",
+        )
+        stamp.write_text(digest(*options))
+    must(
+        run(
+            [home.build_inner, "-m", "ninja", "-C", FUZZED, "barchan_fuzz"],
+            "Building the fuzzer",
+            on_line=on_ninja_line,
+            env=env,
+        ),
+        "Building the fuzzer failed",
+    )
+    grown = FUZZED / "corpus"
+    grown.mkdir(exist_ok=True)
+
+    def on_tick(progress):
+        progress.update(time.monotonic() - progress.start)
+
+    result = run(
+        [FUZZED / "barchan_fuzz", "-max_total_time=%d" % FUZZ_SECONDS, "-max_len=8192", "-rss_limit_mb=2048"]
+        + ["-artifact_prefix=%s/" % FUZZED, "-print_final_stats=1", grown, ROOT / "tests" / "corpus"],
+        name,
+        FUZZ_SECONDS,
+        on_tick=on_tick,
+        limit=STEP_LIMIT,
+        note=lambda lines: "".join(line for line in lines if line.startswith("Done ")) or "failed",
+    )
+    if result.code != 0:
+        show_failure(result)
+    return [Part(name, int(result.code == 0), int(result.code != 0))]
+
+
 def test_threaded(home, archive):
     """Races between the pool's tasks. Slow to build and run, so only with --all or by name."""
     configure_sanitized(home, THREADED, "thread")
@@ -959,6 +1019,7 @@ PARTS = collections.OrderedDict(
         ("codebase", test_codebase),
         ("c", test_c),
         ("sanitized", test_sanitized),
+        ("fuzz", test_fuzz),
         ("python", test_python),
         ("blender", test_blender),
         ("threaded", test_threaded),
@@ -1007,7 +1068,7 @@ def command_test(arguments):
     wanted = arguments.parts or (list(PARTS) if arguments.all else EVERYDAY_PARTS)
     if arguments.all:
         os.environ.setdefault("BARCHAN_KILLS", "200")  # of the tests that kill bakes
-    home = prepare(wants_checks="codebase" in wanted)
+    home = prepare(wants_checks=bool({"codebase", "fuzz"} & set(wanted)))
     archive = build_zip(home)
     install_wheel(home)
     configure_sanitized(home)
@@ -1066,11 +1127,11 @@ def command_example(arguments):
 
 
 def command_bench(arguments):
-    wants_peers = bool(arguments.work) or not (arguments.scaling or arguments.sleep or arguments.mesh)
+    wants_peers = bool(arguments.work) or not (arguments.scaling or arguments.sleep or arguments.mesh or arguments.cache)
     if wants_peers and not (PEERS / "data").is_dir():
         raise Stop(
             "The comparison with LAMMPS needs its beds and harness in %s, which is missing: put it there, or run "
-            "bench --scaling, --sleep or --mesh, which need neither." % relative(PEERS)
+            "bench --scaling, --sleep, --mesh or --cache, which need neither." % relative(PEERS)
         )
     if arguments.mesh and wants_peers:
         raise Stop("bench --mesh compares with other programs than --work does: give one of them at a time.")
@@ -1093,7 +1154,7 @@ def command_bench(arguments):
     command += ["--command", " ".join(["python3 setup.py"] + sys.argv[1:])]
     command += ["--peers", PEERS, "--peer-python", peer_python] if wants_peers else []
     command += ["--mesh", "--peer-python", peer_python] if arguments.mesh else []
-    command += ["--scaling"] * arguments.scaling + ["--sleep"] * arguments.sleep
+    command += ["--scaling"] * arguments.scaling + ["--sleep"] * arguments.sleep + ["--cache"] * arguments.cache
     for work in arguments.work or []:
         command += ["--work", work]
 
@@ -1146,6 +1207,7 @@ def main():
     bench = commands.add_parser("bench", help="time the engine beside LAMMPS; rows are added to bench/MACHINE.csv")
     bench.add_argument("--scaling", action="store_true", help="instead: cost and memory per grain, 16K to 1M grains")
     bench.add_argument("--sleep", action="store_true", help="instead: a bed asleep against the same bed awake")
+    bench.add_argument("--cache", action="store_true", help="instead: a frame of 1M grains to disk and back, beside its bytes")
     bench.add_argument("--mesh", action="store_true", help="instead: points on a mesh, beside open3d and pymeshlab")
     bench.add_argument("--work", action="append", help="only this comparison: w1-10000, w1-100000, w2-10000")
     bench.add_argument("--threads", type=int, default=2)

@@ -5,6 +5,7 @@ says what came out.
     (nothing)    beside LAMMPS on the peers' settled beds: W1 spheres, W2 tetrahedral grains
     --scaling    cost and memory per grain, from 16K to 1M tetrahedral grains
     --sleep      a settled bed with sleeping on against the same bed awake
+    --cache      a frame of 1M grains to disk and back, beside the same bytes with nothing done to them
     --mesh       even points on a mesh of 69,120 triangles, beside open3d and pymeshlab
 
 Comes in: the installed package; for the comparison the peers' folder (beds, their definition in common.py, the harness
@@ -48,6 +49,8 @@ PITCH = 4.6 * RADIUS  # the bounding sphere of a tetrahedron of touching spheres
 SETTLE_SECONDS = 0.4  # the lattice is 0.37 m high and falls for about half of that
 SCALING_TILES = (1, 2, 4, 8)  # tiles along a side: 16K, 64K, 256K and 1M grains
 SCALING_STEPS = 200
+CACHE_TILES = 8  # 1M grains
+CACHE_PRECISION = 0.01  # of a sphere's radius: what the add-on asks for
 MESH_POINTS = (20_000, 28_700)  # as many as open3d and pymeshlab gave where the peers' figures come from
 MESH_PROGRAMS = ("open3d", "pymeshlab")
 SLEEP_SPEED = 0.01  # m/s
@@ -465,6 +468,73 @@ def sleep(options, report):
 
 
 # ---------------------------------------------------------------------------------------------------------------------
+# A frame to disk and back
+
+
+def timed(action):
+    start = time.perf_counter()
+    result = action()
+    return time.perf_counter() - start, result
+
+
+def copy_durably(source, target):
+    """What dd says it takes to write these bytes and have them on the disk."""
+    subprocess.run(["dd", "if=%s" % source, "of=%s" % target, "bs=1M", "conv=fsync"], check=True, capture_output=True)
+
+
+def cache(options, report):
+    import barchan
+
+    positions, quaternions, side = settled_tile(options.threads, report)
+    positions, quaternions, _ = lay_tiles(positions, quaternions, side, CACHE_TILES)
+    count = len(positions)
+    velocities = (np.random.default_rng(1).normal(size=(count, 3)) * 0.1).astype(np.float32)
+    arrays = {"position": positions, "rotation": quaternions, "velocity": velocities}
+    folder = options.scratch / "cache"
+    barchan.make_folder(folder)
+    path, copy = folder / "frame_000001.sand", folder / "copy"
+    times = {name: [] for name in ("write", "dd", "read", "raw", "encode")}
+    buffer = None
+    others = []
+    for repeat in range(options.repeats):
+        wait_for_quiet(report.show)
+        report.show("a frame of %d grains, %d of %d" % (count, repeat + 1, options.repeats))
+        around = Others()
+        settings = {"tolerance": CACHE_PRECISION * RADIUS, "threads": options.threads}
+        times["encode"].append(timed(lambda: barchan.measure_frame(arrays, **settings))[0])
+        times["write"].append(timed(lambda: barchan.write_frame(folder, 1, arrays, **settings))[0])
+        times["dd"].append(timed(lambda: copy_durably(path, copy))[0])
+        times["read"].append(timed(lambda: barchan.read_frame(folder, 1, threads=options.threads))[0])
+        if buffer is None:
+            buffer = bytearray(path.stat().st_size)
+        with open(path, "rb", buffering=0) as stream:
+            times["raw"].append(timed(lambda: stream.readinto(buffer))[0])
+        others.append(around.cores())
+        report.advance("%d of %d" % (repeat + 1, options.repeats))
+    byte_count = path.stat().st_size
+    shutil.rmtree(folder)
+    for work, ours, peer, name in (
+        ("cache-read", "read", "raw", "the same bytes read raw"),
+        ("cache-write", "write", "dd", "dd conv=fsync of the same bytes"),
+        ("cache-encode", "encode", "dd", "dd conv=fsync of the same bytes"),
+    ):
+        report.result(
+            work=work,
+            n=count,
+            peer=name,
+            threads=options.threads,
+            repeats=options.repeats,
+            milliseconds=round(1e3 * min(times[ours]), 2),
+            peer_milliseconds=round(1e3 * min(times[peer]), 2),
+            ratio=round(min(times[ours]) / min(times[peer]), 2),
+            spread=round(spread(times[ours]), 3),
+            peer_spread=round(spread(times[peer]), 3),
+            other_cpu=round(min(others), 2),
+            bytes_per_grain=round(byte_count / count, 2),
+        )
+
+
+# ---------------------------------------------------------------------------------------------------------------------
 # Points on a mesh
 
 
@@ -571,6 +641,7 @@ def main():
     parser.add_argument("--scaling", action="store_true")
     parser.add_argument("--sleep", action="store_true")
     parser.add_argument("--mesh", action="store_true")
+    parser.add_argument("--cache", action="store_true")
     parser.add_argument(
         "--work", action="append", choices=WORKS, help="only this comparison; may be given several times"
     )
@@ -584,12 +655,13 @@ def main():
         "--command", default=" ".join(["bench.py", *sys.argv[1:]]), help="what to write down as the command"
     )
     options = parser.parse_args()
-    wants_comparison = bool(options.work) or not (options.scaling or options.sleep or options.mesh)
+    wants_comparison = bool(options.work) or not (options.scaling or options.sleep or options.mesh or options.cache)
     options.work = options.work or list(WORKS)
     total = len(options.work) * (1 + len(SHEARS)) * options.repeats if wants_comparison else 0
     total += 1 + len(SCALING_TILES) * (1 + options.repeats) if options.scaling else 0
     total += 2 + 2 * options.repeats if options.sleep else 0
     total += len(MESH_POINTS) * (1 + len(MESH_PROGRAMS)) * options.repeats if options.mesh else 0
+    total += 1 + options.repeats if options.cache else 0
     report = Report(options.out, options.command, total)
     if wants_comparison:
         compare_all(options, report)
@@ -597,6 +669,8 @@ def main():
         scaling(options, report)
     if options.sleep:
         sleep(options, report)
+    if options.cache:
+        cache(options, report)
     if options.mesh:
         mesh_points(options, report)
 

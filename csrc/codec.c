@@ -11,9 +11,11 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
+#define PIECE_ROWS (SAND_CODEC_CHUNK / 2) // of the largest level, and more than an array with one level has
 #define TURN_HALF 511                     // steps of a small component on each side of zero
 #define TURN_SCALE 1.41421356237309504880 // the small ones are at most sqrt(1/2)
 #define PLANE_HEADER_BYTES 4
+#define NOISE_SAMPLE 4096   // bytes
 #define COMPRESSION_GAIN 16 // a plane is compressed when that saves a 16th of it, else the time is not worth it
 
 typedef enum PlaneMode
@@ -26,14 +28,18 @@ typedef enum PlaneMode
 #define PLANE_DELTA 0x10u // of a column's first plane: the column holds differences
 #define PLANE_SIZE_SHIFT 8
 
+_Static_assert(PIECE_ROWS >= SAND_CODEC_SMALL, "an array with one level is one piece");
+
 struct SandCodecScratch
 {
 	ZSTD_CCtx *compressor; // one of the two, the other is NULL
 	ZSTD_DCtx *decompressor;
-	uint32_t stored[SAND_CODEC_CHUNK];
-	uint32_t words[SAND_CODEC_COMPONENTS][SAND_CODEC_CHUNK];
-	unsigned char planes[4][SAND_CODEC_CHUNK];
-	unsigned char mask[SAND_CODEC_CHUNK / 8];
+	uint32_t stored[PIECE_ROWS];
+	uint32_t words[SAND_CODEC_COMPONENTS][PIECE_ROWS];
+	uint32_t decoded[SAND_CODEC_COMPONENTS][PIECE_ROWS];
+	double errors[PIECE_ROWS];
+	unsigned char planes[4][PIECE_ROWS];
+	unsigned char mask[PIECE_ROWS / 8];
 };
 
 static void *zstd_alloc(void *context, size_t bytes)
@@ -65,6 +71,17 @@ SandCodecScratch *sand_codec_scratch_create(bool is_encoder)
 		return NULL;
 	}
 	return scratch;
+}
+
+/// Only long matches, of seven bytes or more: planes of coordinates have none but by chance, what shrinks them is the
+/// entropy coder, and each short match takes longer to decode than it saves. False without memory.
+static bool set_level(SandCodecScratch *scratch, int level)
+{
+	// A plane that did not fit has left a session open, in which no parameter may be set.
+	return !ZSTD_isError(ZSTD_CCtx_reset(scratch->compressor, ZSTD_reset_session_only)) &&
+	       !ZSTD_isError(ZSTD_CCtx_setParameter(scratch->compressor, ZSTD_c_compressionLevel, level)) &&
+	       !ZSTD_isError(ZSTD_CCtx_setParameter(scratch->compressor, ZSTD_c_minMatch, 7)) &&
+	       !ZSTD_isError(ZSTD_CCtx_setParameter(scratch->compressor, ZSTD_c_contentSizeFlag, 0));
 }
 
 void sand_codec_scratch_destroy(SandCodecScratch *scratch)
@@ -170,9 +187,10 @@ static float grid_value(const SandCodec *codec, uint32_t word, uint32_t componen
 	return (float)((double)((int64_t)codec->origin[component] + word) * codec->step);
 }
 
-static uint32_t grid_word(const SandCodec *codec, float value, uint32_t component)
+/// per_step: 1 / step. The plane may be the second nearest when two are as near as rounding can tell.
+static uint32_t grid_word(const SandCodec *codec, double per_step, float value, uint32_t component)
 {
-	return (uint32_t)((int64_t)nearest((double)value / codec->step) - codec->origin[component]);
+	return (uint32_t)((int32_t)nearest((double)value * per_step) - codec->origin[component]);
 }
 
 static uint32_t bits_of(float value)
@@ -189,18 +207,16 @@ static float float_of(uint32_t bits)
 	return value;
 }
 
-/// binary16 of a float below its largest, 65504; ties to even.
+/// binary16 of a float up to its largest, 65504; ties to even.
 static uint32_t half_word(float value)
 {
 	uint32_t bits = bits_of(value);
 	uint32_t sign = bits >> 16 & 0x8000u;
 	uint32_t magnitude = bits & 0x7FFFFFFFu;
-	if (magnitude < 0x38800000u) // below 2^-14: a sum with 0.5 leaves the multiple of 2^-24 in the low bits
-	{
-		return sign | (bits_of(float_of(magnitude) + 0.5f) - 0x3F000000u);
-	}
+	// Below 2^-14 a sum with 0.5 leaves the multiple of 2^-24 in the low bits.
+	uint32_t small = bits_of(float_of(magnitude) + 0.5f) - 0x3F000000u;
 	uint32_t rounded = magnitude + 0xFFFu + (magnitude >> 13 & 1u);
-	return sign | (rounded - 0x38000000u) >> 13;
+	return sign | (magnitude < 0x38800000u ? small : (rounded - 0x38000000u) >> 13);
 }
 
 static float half_value(uint32_t word)
@@ -212,18 +228,17 @@ static float half_value(uint32_t word)
 
 static uint32_t turn_word(const float q[4])
 {
-	uint32_t largest = 0;
-	for (uint32_t k = 1; k < 4; ++k)
-	{
-		largest = fabsf(q[k]) > fabsf(q[largest]) ? k : largest;
-	}
-	double sign = q[largest] < 0 ? -1 : 1;
+	float a = fabsf(q[0]), b = fabsf(q[1]), c = fabsf(q[2]), d = fabsf(q[3]);
+	uint32_t first = b > a ? 1 : 0, second = d > c ? 3 : 2;
+	uint32_t largest = (d > c ? d : c) > (b > a ? b : a) ? second : first;
+	double scale = q[largest] < 0 ? -TURN_SCALE * TURN_HALF : TURN_SCALE * TURN_HALF;
 	uint32_t word = largest << 30;
 	for (uint32_t k = 0; k < 3; ++k)
 	{
-		double steps = nearest(sign * (double)q[(largest + 1 + k) & 3u] * (TURN_SCALE * TURN_HALF));
-		steps = fmin(fmax(steps, -TURN_HALF), TURN_HALF);
-		word |= (uint32_t)((int32_t)steps + TURN_HALF) << (10 * k);
+		// Beyond the last step only by rounding: the largest of four is at least as large.
+		int32_t steps = (int32_t)nearest((double)q[(largest + 1 + k) & 3u] * scale);
+		steps = steps > TURN_HALF ? TURN_HALF : steps < -TURN_HALF ? -TURN_HALF : steps;
+		word |= (uint32_t)(steps + TURN_HALF) << (10 * k);
 	}
 	return word;
 }
@@ -269,7 +284,7 @@ static bool plan_grid(SandCodec *codec, const float *rows, uint32_t row_count, d
 	double span = 0;
 	for (uint32_t k = 0; k < width && is_finite && row_count > 0; ++k)
 	{
-		double first = low[k] / codec->step, last = high[k] / codec->step;
+		double first = low[k] * (1.0 / codec->step), last = high[k] * (1.0 / codec->step); // as grid_word has it
 		// Beyond 2^23 planes from the origin a float is coarser than the grid.
 		if (!(fabs(first) < 0x1p23 && fabs(last) < 0x1p23))
 		{
@@ -363,19 +378,36 @@ static bool is_constant(const unsigned char *plane, size_t count)
 	return count > 0 && memcmp(plane, plane + 1, count - 1) == 0;
 }
 
+/// True when a sample of the bytes is as even as noise: two of them are equal about as often as by chance.
+static bool is_noise(const unsigned char *plane, size_t count)
+{
+	uint32_t counts[256] = {0};
+	uint64_t sample = count < NOISE_SAMPLE ? count : NOISE_SAMPLE, pairs = 0;
+	for (size_t i = 0; i < sample; ++i)
+	{
+		counts[plane[i]]++;
+	}
+	for (size_t i = 0; i < 256; ++i)
+	{
+		pairs += (uint64_t)counts[i] * counts[i];
+	}
+	// With 7.5 bits of 8 in a byte, the least that pays, it would be 1.4 times.
+	return sample >= NOISE_SAMPLE && pairs * 100 < (sample + sample * (sample - 1) / 256) * 115;
+}
+
 /// Writes one plane, header first; returns its bytes, SIZE_MAX without memory.
 static size_t put_plane(SandCodecScratch *scratch, const unsigned char *plane, size_t count, uint32_t flags, int level,
-                        unsigned char *bytes)
+                        bool is_raw, unsigned char *bytes)
 {
 	if (is_constant(plane, count))
 	{
 		bytes[PLANE_HEADER_BYTES] = plane[0];
 		return put_header(bytes, PLANE_CONSTANT | flags, 1) + 1;
 	}
-	if (level != 0 && count >= 64)
+	if (level != 0 && count >= 64 && !is_raw)
 	{
 		size_t room = count - count / COMPRESSION_GAIN;
-		size_t size = ZSTD_compressCCtx(scratch->compressor, bytes + PLANE_HEADER_BYTES, room, plane, count, level);
+		size_t size = ZSTD_compress2(scratch->compressor, bytes + PLANE_HEADER_BYTES, room, plane, count);
 		if (!ZSTD_isError(size))
 		{
 			return put_header(bytes, PLANE_ZSTD | flags, (uint32_t)size) + size;
@@ -451,7 +483,9 @@ static size_t put_column(SandCodecScratch *scratch, const SandCodec *codec, uint
 		{
 			place[i] = (unsigned char)(words[i] >> 8 * plane);
 		}
-		size_t size = put_plane(scratch, place, count, plane == 0 ? flags : 0, level, bytes + total);
+		// Exact numbers may repeat themselves in ways that a count of bytes does not show.
+		bool is_plane_noise = codec->encoding != SAND_ENCODING_EXACT && is_noise(place, count);
+		size_t size = put_plane(scratch, place, count, plane == 0 ? flags : 0, level, is_plane_noise, bytes + total);
 		if (size == SIZE_MAX)
 		{
 			return SIZE_MAX;
@@ -461,61 +495,116 @@ static size_t put_column(SandCodecScratch *scratch, const SandCodec *codec, uint
 	return total;
 }
 
-/// Words of one row, and the row as it will be decoded.
-static void encode_row(const SandCodec *codec, const void *rows, size_t row, uint32_t *words, uint32_t *decoded)
+/// The same when every row is stored and wanted: the places are evenly apart.
+static void scatter_evenly(const uint32_t *words, Level part, uint32_t chunk, uint32_t width, uint32_t *rows_out)
 {
-	const uint32_t *bits = (const uint32_t *)rows + row * codec->component_count;
-	const float *values = (const float *)rows + row * codec->component_count;
-	float q[4];
-	switch (codec->encoding)
+	uint32_t *place = rows_out + ((size_t)chunk * SAND_CODEC_CHUNK + part.first) * width;
+	size_t stride = (size_t)part.stride * width;
+	for (uint32_t i = 0; i < part.count; ++i)
 	{
-	case SAND_ENCODING_GRID:
-		for (uint32_t k = 0; k < codec->component_count; ++k)
-		{
-			words[k] = grid_word(codec, values[k], k);
-			decoded[k] = bits_of(grid_value(codec, words[k], k));
-		}
-		break;
-	case SAND_ENCODING_TURN:
-		words[0] = turn_word(values);
-		turn_value(words[0], q);
-		memcpy(decoded, q, sizeof q);
-		break;
-	case SAND_ENCODING_HALF:
-		for (uint32_t k = 0; k < codec->component_count; ++k)
-		{
-			words[k] = half_word(values[k]);
-			decoded[k] = bits_of(half_value(words[k]));
-		}
-		break;
-	default:
-		memcpy(words, bits, codec->component_count * sizeof *bits);
-		memcpy(decoded, bits, codec->component_count * sizeof *bits);
-		break;
+		place[i * stride] = words[i];
 	}
 }
 
-static double row_error(const SandCodec *codec, const float *value, const float *decoded)
+/// Words of the rows of one level into scratch->words, the numbers as they will be decoded into scratch->decoded,
+/// column by column. Returns the largest error: squared for GRID, 1 - |cosine of half the angle| for TURN.
+static double encode_rows(SandCodecScratch *scratch, const SandCodec *codec, const void *rows, uint32_t chunk,
+                          Level part)
 {
-	double square = 0, largest = 0, dot = 0;
-	for (uint32_t k = 0; k < codec->component_count; ++k)
+	uint32_t width = codec->component_count;
+	size_t stride = (size_t)part.stride * width;
+	const float *first = (const float *)rows + ((size_t)chunk * SAND_CODEC_CHUNK + part.first) * width;
+	double largest = 0, per_step = codec->step > 0 ? 1.0 / codec->step : 0;
+	if (codec->encoding == SAND_ENCODING_TURN)
 	{
-		double difference = fabs((double)value[k] - (double)decoded[k]);
-		square += difference * difference;
-		largest = fmax(largest, difference);
-		dot += (double)value[k] * (double)decoded[k];
-	}
-	switch (codec->encoding)
-	{
-	case SAND_ENCODING_GRID:
-		return square; // its root is taken of the largest
-	case SAND_ENCODING_TURN:
-		return 1.0 - fmin(fabs(dot), 1.0);
-	case SAND_ENCODING_HALF:
+		for (uint32_t i = 0; i < part.count; ++i)
+		{
+			const float *q = first + i * stride;
+			float found[4];
+			scratch->words[0][i] = turn_word(q);
+			turn_value(scratch->words[0][i], found);
+			double dot = 0;
+			for (uint32_t k = 0; k < 4; ++k)
+			{
+				scratch->decoded[k][i] = bits_of(found[k]);
+				dot += (double)q[k] * (double)found[k];
+			}
+			double error = 1.0 - fabs(dot);
+			largest = error > largest ? error : largest;
+		}
 		return largest;
-	default:
-		return 0;
 	}
+	if (codec->encoding == SAND_ENCODING_GRID)
+	{
+		memset(scratch->errors, 0, part.count * sizeof scratch->errors[0]);
+	}
+	for (uint32_t k = 0; k < width; ++k)
+	{
+		uint32_t *words = scratch->words[k], *decoded = scratch->decoded[k];
+		const float *values = first + k;
+		switch (codec->encoding)
+		{
+		case SAND_ENCODING_GRID:
+			for (uint32_t i = 0; i < part.count; ++i)
+			{
+				words[i] = grid_word(codec, per_step, values[i * stride], k);
+				float found = grid_value(codec, words[i], k);
+				double error = (double)values[i * stride] - (double)found;
+				decoded[i] = bits_of(found);
+				scratch->errors[i] += error * error;
+			}
+			break;
+		case SAND_ENCODING_HALF:
+			for (uint32_t i = 0; i < part.count; ++i)
+			{
+				words[i] = half_word(values[i * stride]);
+				float found = half_value(words[i]);
+				double error = fabs((double)values[i * stride] - (double)found);
+				decoded[i] = bits_of(found);
+				largest = error > largest ? error : largest;
+			}
+			break;
+		default:
+			for (uint32_t i = 0; i < part.count; ++i)
+			{
+				words[i] = decoded[i] = bits_of(values[i * stride]);
+			}
+			break;
+		}
+	}
+	for (uint32_t i = 0; i < part.count && codec->encoding == SAND_ENCODING_GRID; ++i)
+	{
+		largest = scratch->errors[i] > largest ? scratch->errors[i] : largest;
+	}
+	return largest;
+}
+
+/// Marks the rows that differ from the base in scratch->mask and moves their words together; returns how many.
+static uint32_t keep_changed(SandCodecScratch *scratch, const SandCodec *codec, const uint32_t *base, uint32_t chunk,
+                             Level part)
+{
+	uint32_t width = codec->component_count, column_count = column_count_of(codec), stored_count = 0;
+	const uint32_t *first = base + ((size_t)chunk * SAND_CODEC_CHUNK + part.first) * width;
+	memset(scratch->mask, 0, sizeof scratch->mask);
+	for (uint32_t i = 0; i < part.count; ++i)
+	{
+		const uint32_t *row = first + (size_t)i * part.stride * width;
+		uint32_t difference = 0;
+		for (uint32_t k = 0; k < width; ++k)
+		{
+			difference |= row[k] ^ scratch->decoded[k][i];
+		}
+		if (difference != 0)
+		{
+			for (uint32_t k = 0; k < column_count; ++k)
+			{
+				scratch->words[k][stored_count] = scratch->words[k][i];
+			}
+			scratch->mask[i / 8] = (unsigned char)(scratch->mask[i / 8] | 1u << i % 8);
+			++stored_count;
+		}
+	}
+	return stored_count;
 }
 
 size_t sand_codec_encode(SandCodecScratch *scratch, const SandCodec *codec, const void *rows, const void *base,
@@ -523,45 +612,27 @@ size_t sand_codec_encode(SandCodecScratch *scratch, const SandCodec *codec, cons
                          SandCodecPiece *pieces_out, void *decoded_out, double *error_out)
 {
 	uint32_t column_count = column_count_of(codec);
-	size_t row_bytes = codec->component_count * sizeof(uint32_t);
 	size_t total = 0;
 	double largest = 0;
+	if (zstd_level != 0 && !set_level(scratch, zstd_level))
+	{
+		return SIZE_MAX;
+	}
 	for (uint32_t level = 0; level < sand_codec_level_count(row_count); ++level)
 	{
 		Level part = level_of(row_count, chunk, level);
-		uint32_t stored_count = 0;
-		memset(scratch->mask, 0, sizeof scratch->mask);
-		for (uint32_t i = 0; i < part.count; ++i)
+		double error = encode_rows(scratch, codec, rows, chunk, part);
+		largest = error > largest ? error : largest;
+		for (uint32_t k = 0; k < codec->component_count && decoded_out != NULL; ++k)
 		{
-			size_t row = (size_t)chunk * SAND_CODEC_CHUNK + part.first + (size_t)i * part.stride;
-			uint32_t words[SAND_CODEC_COMPONENTS], decoded[SAND_CODEC_COMPONENTS];
-			encode_row(codec, rows, row, words, decoded);
-			if (codec->encoding != SAND_ENCODING_EXACT)
-			{
-				float values[SAND_CODEC_COMPONENTS];
-				memcpy(values, decoded, row_bytes);
-				largest = fmax(largest, row_error(codec, (const float *)rows + row * codec->component_count, values));
-			}
-			if (decoded_out != NULL)
-			{
-				memcpy((char *)decoded_out + row * row_bytes, decoded, row_bytes);
-			}
-			if (base != NULL && memcmp((const char *)base + row * row_bytes, decoded, row_bytes) == 0)
-			{
-				continue;
-			}
-			for (uint32_t k = 0; k < column_count; ++k)
-			{
-				scratch->words[k][stored_count] = words[k];
-			}
-			scratch->mask[i / 8] = (unsigned char)(scratch->mask[i / 8] | 1u << i % 8);
-			++stored_count;
+			scatter_evenly(scratch->decoded[k], part, chunk, codec->component_count, (uint32_t *)decoded_out + k);
 		}
+		uint32_t stored_count = base != NULL ? keep_changed(scratch, codec, base, chunk, part) : part.count;
 		unsigned char *start = bytes_out + total;
 		size_t size = 0;
 		if (stored_count != 0 && stored_count != part.count)
 		{
-			size = put_plane(scratch, scratch->mask, (part.count + 7) / 8, 0, zstd_level, start);
+			size = put_plane(scratch, scratch->mask, (part.count + 7) / 8, 0, zstd_level, false, start);
 		}
 		for (uint32_t k = 0; k < column_count && stored_count > 0 && size != SIZE_MAX; ++k)
 		{
@@ -716,7 +787,7 @@ static void place_rows(SandCodecScratch *scratch, Level part, uint32_t chunk, ui
 	uint32_t count = 0;
 	for (uint32_t i = 0; i < part.count; ++i)
 	{
-		if (mask == NULL || (mask[i / 8] >> i % 8 & 1u) != 0)
+		if (mask == NULL || ((uint32_t)mask[i / 8] >> i % 8 & 1u) != 0)
 		{
 			uint32_t row = chunk * SAND_CODEC_CHUNK + part.first + i * part.stride;
 			scratch->stored[count++] = row % every == 0 ? row / every : UINT32_MAX;
@@ -724,7 +795,7 @@ static void place_rows(SandCodecScratch *scratch, Level part, uint32_t chunk, ui
 	}
 }
 
-/// Moves the rows of a column into place. With every row stored and wanted the places are evenly apart.
+/// Moves the wanted rows of a column into place.
 static void scatter(const SandCodecScratch *scratch, const uint32_t *words, uint32_t count, uint32_t width,
                     uint32_t *rows_out)
 {
@@ -734,16 +805,6 @@ static void scatter(const SandCodecScratch *scratch, const uint32_t *words, uint
 		{
 			rows_out[(size_t)scratch->stored[i] * width] = words[i];
 		}
-	}
-}
-
-static void scatter_evenly(const uint32_t *words, Level part, uint32_t chunk, uint32_t width, uint32_t *rows_out)
-{
-	uint32_t *place = rows_out + ((size_t)chunk * SAND_CODEC_CHUNK + part.first) * width;
-	size_t stride = (size_t)part.stride * width;
-	for (uint32_t i = 0; i < part.count; ++i)
-	{
-		place[i * stride] = words[i];
 	}
 }
 
@@ -760,7 +821,7 @@ static const char *take_mask(SandCodecScratch *scratch, Cursor *cursor, Level pa
 	uint32_t count = 0;
 	for (uint32_t i = 0; i < part.count; ++i)
 	{
-		count += (*mask_out)[i / 8] >> i % 8 & 1u;
+		count += (uint32_t)(*mask_out)[i / 8] >> i % 8 & 1u;
 	}
 	return count == stored_count ? NULL : "its mask marks another number of rows than it holds";
 }
