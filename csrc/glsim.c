@@ -13,10 +13,6 @@
 #include <math.h>
 #include <string.h>
 
-#define SORT_LISTS 16  // lists between two sorts of the grains within one call, as in sim.c
-#define BIRTH_STEPS 20 // a birth waits at most as many steps for a list that is made anyway, as in sim.c
-#define SLOW_MARGIN 0.15
-#define COLLIDER_STEPS 25 // a list lasts at most as many when a collider moves, as in sim.c
 #define BATCH_LIMIT 256   // steps in one batch
 #define WAIT_SECONDS 30.0 // for one batch; more is a device that hangs
 #define BUFFER_COUNT 64
@@ -424,7 +420,7 @@ static void fill_cells(SandGlSim *gl)
 static void fit_colliders(SandGlSim *gl)
 {
 	SandControl *c = &gl->control;
-	double horizon = COLLIDER_STEPS * c->step_limit;
+	double horizon = SAND_COLLIDER_STEPS * c->step_limit;
 	c->colliders_until = DBL_MAX;
 	for (int i = 0; i < gl->scene->collider_count; ++i)
 	{
@@ -691,7 +687,7 @@ static SandStatus take_steps(Job *job, SandError *err)
 		}
 		if (c->halt == SAND_HALT_LIST)
 		{
-			status = build_list(job, job->state->list_count % SORT_LISTS == 0, err);
+			status = build_list(job, job->state->list_count % SAND_SORT_LISTS == 0, err);
 			if (status == SAND_OK && !(c->done < c->seconds))
 			{
 				break;
@@ -923,7 +919,7 @@ static void set_control(SandGlSim *gl, const SandGlSimDesc *desc)
 	c->radius_min = (double)scene->radius_min;
 	c->field_step = field > 0 ? sqrt(0.02 * c->radius_min / field) : DBL_MAX;
 	c->colliders_until = DBL_MAX;
-	c->birth_slack = BIRTH_STEPS * desc->step_limit;
+	c->birth_slack = SAND_BIRTH_STEPS * desc->step_limit;
 	for (int i = 0; i < scene->grain_count; ++i)
 	{
 		bound = fmax(bound, (double)scene->shapes[scene->grain_shapes[i]].bound * (double)scene->grain_scales[i]);
@@ -932,7 +928,7 @@ static void set_control(SandGlSim *gl, const SandGlSimDesc *desc)
 	c->sort_cell = 4.0 * (double)scene->radius_max / c->unit;
 	for (int k = 0; k < SAND_MARGIN_CHOICES; ++k)
 	{
-		c->thresholds[k] = SLOW_MARGIN * c->radius_min / ((64 >> k) * desc->step_limit);
+		c->thresholds[k] = SAND_SLOW_MARGIN * c->radius_min / ((64 >> k) * desc->step_limit);
 	}
 	c->margin_slow = c->margin_fast = work->margin_slow;
 	c->wake_speed_square = work->wake_speed_square;
@@ -949,7 +945,6 @@ static void set_control(SandGlSim *gl, const SandGlSimDesc *desc)
 	c->obstacle_count = scene->obstacle_count;
 	c->collider_count = scene->collider_count;
 	c->body_count = scene->body_count;
-	c->has_history = gl->has_history;
 	c->partial_count = (scene->grain_count + 63) / 64;
 	c->bad_grain = SAND_NO_GRAIN;
 }

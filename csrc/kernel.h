@@ -9,6 +9,12 @@
 #include "obstacle.h"
 #include "scene.h"
 
+// How both engines make lists; their bits agree only while these do.
+#define SAND_SLOW_MARGIN 0.15  // of the smallest radius: how far a slow sphere may move before a new list
+#define SAND_COLLIDER_STEPS 25 // a list lasts at most as many when a collider moves
+#define SAND_BIRTH_STEPS 20    // a birth waits at most as many for a list that is made anyway
+#define SAND_SORT_LISTS 16     // lists between two sorts of the grains within one call
+
 // 64 bytes, one cache line: all that a contact needs to know of a sphere. Lengths in fixed-point units.
 typedef struct SandSphere
 {

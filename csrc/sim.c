@@ -32,12 +32,8 @@
 #define CHUNK_COUNT 16       // in a small scene: enough to share out evenly
 #define CHUNK_SMALLEST 128   // spheres; smaller tasks cost more to hand out than to do
 #define STEPS_PER_CONTACT 16 // of the contact time; leapfrog is stable to about 1/5 of it in a dense bed
-#define SLOW_MARGIN 0.15     // of the smallest radius: how far a slow sphere may move before a new list
 #define FAST_MARGIN 1.5      // of the smallest radius: at most, for a fast one
-#define COLLIDER_STEPS 25    // a list lasts at most as many when a collider moves
-#define BIRTH_STEPS 20       // a birth waits at most as many for a list that is made anyway
 #define TURN_STEPS 8         // lone spheres turn once in so many: nothing but their look depends on it
-#define SORT_LISTS 16        // lists between two sorts of the grains within one call
 
 struct SandSim
 {
@@ -586,7 +582,7 @@ static bool is_place_free(const SandSim *sim, const SandGrain *newcomer, const i
 static void carry(const SandSim *sim, SandGrain *grain, double birth, double sign)
 {
 	double since = sim->time - birth;
-	since = since < 2 * BIRTH_STEPS * sim->step_limit ? since : 0;
+	since = since < 2 * SAND_BIRTH_STEPS * sim->step_limit ? since : 0;
 	for (int k = 0; k < 3; ++k)
 	{
 		double kick = sim->scene->gravity[k] * since;
@@ -620,7 +616,7 @@ static int find_newcomers(SandSim *sim, int32_t *rivals, int *rival_count_out)
 		}
 	}
 	// Twice the largest bound, and the way a newcomer is carried.
-	room = 2 * room + 2 * BIRTH_STEPS * sim->step_limit * sim->work.speed_limit;
+	room = 2 * room + 2 * SAND_BIRTH_STEPS * sim->step_limit * sim->work.speed_limit;
 	*rival_count_out = 0;
 	for (int i = 0; i < sim->grain_count && due > 0; ++i)
 	{
@@ -703,7 +699,7 @@ static void mark_fast_task(void *context, int block)
 // making a list costs about as much as `price` steps.
 static void choose_margins(SandSim *sim)
 {
-	const double price = 10, radius = sim->scene->radius_min, step = sim->step_limit, slow = SLOW_MARGIN * radius;
+	const double price = 10, radius = sim->scene->radius_min, step = sim->step_limit, slow = SAND_SLOW_MARGIN * radius;
 	double best_cost = DBL_MAX, best_margin = slow, fastest_point = 0;
 	GrainPass pass;
 	begin_pass(&pass, sim);
@@ -727,7 +723,7 @@ static void choose_margins(SandSim *sim)
 		{
 			fast_count += pass.faster[block][choice];
 		}
-		double share = (double)fast_count / sim->grain_count, wide = 1 + margin / radius, narrow = 1 + SLOW_MARGIN;
+		double share = (double)fast_count / sim->grain_count, wide = 1 + margin / radius, narrow = 1 + SAND_SLOW_MARGIN;
 		double cost =
 		    (share * wide * wide * wide + (1 - share) * narrow * narrow * narrow) * (1 + price / fmax(lasts, 1));
 		if (cost < best_cost)
@@ -752,7 +748,7 @@ static void place_colliders(SandSim *sim)
 // Colliders at the present time for a list, which looks as much farther as they may go while it lasts.
 static void fit_colliders(SandSim *sim)
 {
-	double horizon = COLLIDER_STEPS * sim->step_limit;
+	double horizon = SAND_COLLIDER_STEPS * sim->step_limit;
 	place_colliders(sim);
 	sim->colliders_until = DBL_MAX;
 	for (int i = 0; i < sim->scene->collider_count; ++i)
@@ -907,7 +903,7 @@ static void set_scales(SandSim *sim)
 	// A power of two, so that conversion is exact, with the grains' own size as room at the border.
 	work->unit = exp2(ceil(log2((extent + 8.0 * (double)scene->radius_max) / 2147483648.0)));
 	work->speed_limit = fmax(20 * scene->max_speed, 0.5 * (double)scene->radius_min / sim->step_limit);
-	work->margin_slow = work->margin_fast = (float)(SLOW_MARGIN * (double)scene->radius_min / work->unit);
+	work->margin_slow = work->margin_fast = (float)(SAND_SLOW_MARGIN * (double)scene->radius_min / work->unit);
 	work->shapes = scene->shapes;
 	work->laws = scene->laws;
 	work->law_count = scene->law_count;
@@ -1680,10 +1676,11 @@ static SandStatus take_step(SandSim *sim, SandError *err)
 	SandStatus status = report_bad_grain(sim, err);
 	sim->time += sim->work.step;
 	if (status == SAND_OK &&
-	    (needs_list(sim) || (sim->waiting_count > 0 && sim->next_birth + BIRTH_STEPS * sim->step_limit <= sim->time) ||
+	    (needs_list(sim) ||
+	     (sim->waiting_count > 0 && sim->next_birth + SAND_BIRTH_STEPS * sim->step_limit <= sim->time) ||
 	     sim->time + sim->step_limit > sim->colliders_until))
 	{
-		status = build_list(sim, sim->list_count % SORT_LISTS == 0, err);
+		status = build_list(sim, sim->list_count % SAND_SORT_LISTS == 0, err);
 	}
 	sim->is_failed = status != SAND_OK;
 	sim->step_count += status == SAND_OK;
@@ -2007,7 +2004,7 @@ SandSimInfo sand_sim_info(const SandSim *sim)
 			++info.unborn_count;
 			// Births come with the next list.
 			info.late_count +=
-			    sim->scene->grain_births[sim->traits[i].id] < sim->time - 2 * BIRTH_STEPS * sim->step_limit;
+			    sim->scene->grain_births[sim->traits[i].id] < sim->time - 2 * SAND_BIRTH_STEPS * sim->step_limit;
 			continue;
 		}
 		info.lost_count += (grain->flags & SAND_GRAIN_LOST) != 0;

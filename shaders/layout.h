@@ -343,7 +343,6 @@ SAND_STRUCT(SandControl)
 	int32_t chunk_spheres;
 	int32_t region_count, outflow_count, obstacle_count, collider_count, body_count;
 	int32_t level_count, size_count; // classes; of them sizes
-	int32_t has_history;
 	int32_t waiting_first, waiting_end, waiting_due; // of the ids that wait to be born
 	int32_t rival_count;
 	int32_t halt;
