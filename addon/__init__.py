@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Barchan, sand for Blender: register and unregister, nothing else."""
 
-from . import body, operators, panels, playback, properties
+from . import body, headless, operators, panels, playback, properties
 
 
 def register():
@@ -10,9 +10,11 @@ def register():
     panels.register()
     playback.register()
     body.register()
+    headless.register()
 
 
 def unregister():
+    headless.unregister()
     body.unregister()
     playback.unregister()
     panels.unregister()

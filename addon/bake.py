@@ -44,6 +44,7 @@ class Progress:
     grain_count: int = 0
     seconds_left: float = -1.0  # s, negative while unknown
     byte_estimate: int = 0  # of the whole range on disk, 0 while unknown
+    grain_steps: float = 0.0  # grains times time steps per second of this run, 0 while unknown
 
     @property
     def fraction(self):
@@ -64,6 +65,25 @@ class Progress:
             "STOPPED": "Stopped",
             "FAILED": "Failed",
         }[self.state]
+
+    def line(self):
+        """text() with all that a terminal has room for."""
+        parts = [self.text()]
+        if self.frames_done:
+            parts.append(f"frame {self.frame}")
+        if self.grain_count:
+            parts.append(f"{self.grain_count} grains")
+        if self.grain_steps:
+            parts.append(f"{rate(self.grain_steps)} grain-steps/s")
+        return ", ".join(parts)
+
+
+def rate(count):
+    """A number for people: 950, 12.3 k, 4.5 M."""
+    for unit, scale in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if count >= scale:
+            return f"{count / scale:.1f} {unit}"
+    return f"{count:.0f}"
 
 
 def duration(seconds):
@@ -221,9 +241,10 @@ class Bake:
         if sim is not None:
             sim.cancel()
 
-    def join(self):
+    def join(self, timeout=None):
+        """Waits for the thread of start() to end, at most timeout seconds."""
         if self._thread is not None:
-            self._thread.join()
+            self._thread.join(timeout)
 
     def run(self, on_progress=None):
         """Bakes all frames, never raises: the outcome is in progress.state, and in error when it FAILED.
@@ -383,7 +404,7 @@ class Bake:
             threads=job.threads,
             byte_limit=job.byte_limit,
         )
-        start = time.monotonic()
+        start, first_step = time.monotonic(), sim.info()["step_count"]
         try:
             for frame in range(first, last + 1):
                 if frame > first:
@@ -399,10 +420,12 @@ class Bake:
                 is_due = frame > job.frame_start and (frame - job.frame_start) % job.checkpoint_interval == 0
                 if frame == last or (is_due and frame > first):
                     writer.push_checkpoint(frame, sim.save(), **tags)
-                left = -1.0
+                left, speed = -1.0, 0.0
                 if frame > first:  # the first one is not simulated and would make the estimate too short
-                    left = (time.monotonic() - start) / (frame - first) * (last - frame)
-                self._count(writer, kept_count, left)
+                    spent = max(time.monotonic() - start, 1e-6)
+                    left = spent / (frame - first) * (last - frame)
+                    speed = made.scene.grain_count * (sim.info()["step_count"] - first_step) / spent
+                self._count(writer, kept_count, left, grain_steps=speed)
                 self._stop_if_cancelled()
             writer.flush()
         except (core.Cancelled, KeyboardInterrupt):
@@ -421,14 +444,15 @@ class Bake:
             self.warnings.append(f"The graphics device failed {now['lost_count']} times. {now['note']}".strip())
         self.engine_name = engine_text(sim)
 
-    def _count(self, writer, kept_count, left):
+    def _count(self, writer, kept_count, left, **changes):
         """What is durable by now."""
         info = writer.info()
         if info["frame_count"] == 0 and kept_count == 0:
             return
         self.baked_count = info["frame_count"]
         frame = info["last_frame"] if info["frame_count"] else self.progress.frame
-        self._advance_to("BAKING", frame=frame, frames_done=kept_count + info["frame_count"], seconds_left=left)
+        done = kept_count + info["frame_count"]
+        self._advance_to("BAKING", frame=frame, frames_done=done, seconds_left=left, **changes)
 
     def _write_frame(self, frame, made, sim, writer, tags):
         # The loads come first: lines of a frame that is not there are replaced by the next bake, but a frame without its
@@ -487,7 +511,7 @@ class TerminalBar:
         if self._stream is None:
             return
         filled = round(self.WIDTH * progress.fraction)
-        line = f"[{'#' * filled}{'.' * (self.WIDTH - filled)}] {progress.text()}"
+        line = f"[{'#' * filled}{'.' * (self.WIDTH - filled)}] {progress.line()}"
         if self._is_terminal:
             self._stream.write("\r\x1b[K" + line + ("\n" if progress.is_finished else ""))
             self._stream.flush()

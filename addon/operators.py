@@ -109,6 +109,21 @@ class BARCHAN_OT_set_type(bpy.types.Operator):
         return {"FINISHED"}
 
 
+def show_run(scene, run, settings):
+    """Makes the carrier fit what a run has baked, and lets the bodies follow. settings: the export.fingerprint at its start."""
+    made = run.assembled
+    starts = tuple(
+        follow.Start(one.uid, tuple(one.matrix.ravel()), tuple(map(float, place)), tuple(map(float, turn)))
+        for one, (place, turn) in zip(run.job.bodies, made.poses)
+    )
+    playback.attach(
+        scene,
+        playback.Baked(
+            run.progress.grain_count, run.job.radius, run.job.shape, made.body_count, starts, settings=settings
+        ),
+    )
+
+
 class BakeOperator:
     """What Bake and Resume share: modal in a window, synchronous elsewhere."""
 
@@ -148,21 +163,6 @@ class BakeOperator:
         self.report({"INFO"}, f"{verb}: {progress.frames_done} of {progress.frame_count} frames of {what}{where}")
         return {"FINISHED"}
 
-    def _show(self, scene, run):
-        """Once the first frame is there, the carrier is made to fit it, and the bodies follow."""
-        made = run.assembled
-        starts = tuple(
-            follow.Start(one.uid, tuple(one.matrix.ravel()), tuple(map(float, place)), tuple(map(float, turn)))
-            for one, (place, turn) in zip(run.job.bodies, made.poses)
-        )
-        count = run.progress.grain_count
-        playback.attach(
-            scene,
-            playback.Baked(
-                count, run.job.radius, run.job.shape, made.body_count, starts, settings=self._settings
-            ),
-        )
-
     def execute(self, context):
         run = self._make_bake(context)
         if run is None:
@@ -182,7 +182,7 @@ class BakeOperator:
             bake.running = None
             manager.progress_end()
         if run.progress.frames_done:
-            self._show(context.scene, run)
+            show_run(context.scene, run, self._settings)
         redraw_panels(context)
         return self._finish(context.scene, run)
 
@@ -216,7 +216,7 @@ class BakeOperator:
         scene = self._scene()
         if progress.frames_done and not self._is_shown and scene is not None:
             self._is_shown = True
-            self._show(scene, run)
+            show_run(scene, run, self._settings)
         elif scene is not None and playback.message(scene):
             playback.show(scene)  # the frame that was missing may be there by now
         context.workspace.status_text_set(f"{progress.text()}   Esc: stop and keep the frames")
