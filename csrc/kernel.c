@@ -410,17 +410,20 @@ INLINE void contact_force(const SandLaw *law, float step, Contact *c)
 	}
 	// The spring turns with the contact: projected to the new tangent plane, stretched by the slip of this step.
 	f8 out = c->stretch[0] * c->n[0] + c->stretch[1] * c->n[1] + c->stretch[2] * c->n[2];
-	f8 pull[3], square = zero, dashpot = c->mass * law->shear_damping;
+	f8 pull[3], square = zero, ahead = zero, dashpot = c->mass * law->shear_damping;
 	for (int k = 0; k < 3; ++k)
 	{
 		c->stretch[k] = c->stretch[k] - out * c->n[k] + step * t[k];
 		pull[k] = shear_spring * c->stretch[k] + dashpot * t[k];
 		square += pull[k] * pull[k];
+		ahead += pull[k] * t[k];
 	}
 	f8 size = root(square);
 	i8 is_sliding = size > cap;
 	f8 scale = choose(is_sliding, cap / size, splat(1));
-	f8 softness = choose(shear_spring > zero, 1.0f / shear_spring, zero);
+	// A dashpot that exceeds the cap leaves nothing for the spring. Stretched against the slip instead, it would become
+	// a false force as soon as the overlap, and with it a Hertz contact's spring constant, has changed.
+	f8 softness = choose((shear_spring > zero) & (cap * size > dashpot * ahead), 1.0f / shear_spring, zero);
 	for (int k = 0; k < 3; ++k)
 	{
 		// While sliding the spring keeps the stretch that carries the cap.

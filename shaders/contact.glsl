@@ -100,7 +100,9 @@ void contact_force(SandLaw law, float step_seconds, inout Contact c)
 	precise float size = sqrt(scalar_product(pull, pull));
 	bool is_sliding = size > cap;
 	precise float scale = is_sliding ? cap / size : 1.0;
-	precise float softness = shear_spring > 0.0 ? 1.0 / shear_spring : 0.0;
+	// A dashpot that exceeds the cap leaves nothing for the spring.
+	precise float ahead = scalar_product(pull, t), most = cap * size, damped = dashpot * ahead;
+	precise float softness = shear_spring > 0.0 && most > damped ? 1.0 / shear_spring : 0.0;
 	precise vec3 capped = pull * scale;
 	if (is_sliding)
 	{

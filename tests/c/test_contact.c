@@ -258,9 +258,10 @@ static void oblique_impact_in_gross_sliding_loses_mu_of_the_normal_impulse(void)
 {
 	// Steep tangential speed: the contact slides throughout, so dvt = mu (1 + e) vn and r w = 5/2 dvt (Chung and Ooi,
 	// test 5).
-	for (int shear = 0; shear < SAND_SHEAR_COUNT; ++shear)
+	for (int i = 0; i < SAND_SHEAR_COUNT * SAND_NORMAL_COUNT; ++i)
 	{
-		Impact impact = slider((SandShear)shear, 0.2f, 3, 0);
+		Impact impact = slider((SandShear)(i % SAND_SHEAR_COUNT), 0.2f, 3, 0);
+		impact.material.normal = impact.wall.normal = (SandNormal)(i / SAND_SHEAR_COUNT);
 		impact.gravity = 0;
 		impact.material.restitution = impact.wall.restitution = 0.8f;
 		impact.positions[2] = 0.0101f;
@@ -268,7 +269,11 @@ static void oblique_impact_in_gross_sliding_loses_mu_of_the_normal_impulse(void)
 		impact.steps_per_contact = 200;
 		begin(&impact);
 		go_on(&impact, 0.0001 + 2 * impact.scene->contact_time * 1.5);
-		CHECK_NEAR(impact.velocities[2], 0.8, 0.005);
+		// On a wall the effective mass is not the reference pair's, which only these two laws do not mind.
+		if (impact.material.normal == SAND_NORMAL_LINEAR || impact.material.normal == SAND_NORMAL_HERTZ_CONSTANT)
+		{
+			CHECK_NEAR(impact.velocities[2], 0.8, 0.005);
+		}
 		double lost = 0.2 * (1 + (double)impact.velocities[2]);
 		CHECK_NEAR(3 - (double)impact.velocities[0], lost, 0.01 * lost);
 		// The lever is shortened by the overlap, at most 5 % of the radius.
