@@ -397,7 +397,8 @@ def _read_outflow(ob, depsgraph):
 
 NO_SETTINGS = {"folder", "display", "threads", "engine", "checkpoint_interval", "is_exact", "disk_limit", "carrier",
                "followers", "body_count", "baked_settings", "use_scene_range", "frame_start", "frame_end", "name",
-               "rna_type", "shown_as", "was_rendered", "body", "preview", "show_body"}  # fmt: skip
+               "rna_type", "shown_as", "was_rendered", "body", "preview", "show_body", "home", "source_folder",
+               "source_body_count"}  # fmt: skip
 
 
 def _values(group):

@@ -116,6 +116,12 @@ class BarchanObject(bpy.types.PropertyGroup):
     )
     shown_as: StringProperty(options={"HIDDEN"}, description="Display type the object had before it became sand")
     was_rendered: BoolProperty(options={"HIDDEN"}, description="Whether the object was rendered before it became sand")
+    source_folder: StringProperty(
+        options={"HIDDEN"}, description="Of the object that shows baked grains: where its frames are, for who appends it"
+    )
+    source_body_count: IntProperty(
+        options={"HIDDEN"}, min=0, description="How many elements at the front of those frames are no grains"
+    )
     body: PointerProperty(
         name="Particle Body",
         type=bpy.types.Mesh,
@@ -519,6 +525,9 @@ class BarchanScene(bpy.types.PropertyGroup):
     body_count: IntProperty(
         options={"HIDDEN"}, min=0, description="How many elements at the front of every baked frame are no grains"
     )
+    home: StringProperty(
+        options={"HIDDEN"}, description="Folder that // in the cache folder stands for: that of the file it was last saved in"
+    )
 
 
 def frame_range(scene):
@@ -534,10 +543,23 @@ def byte_limit(scene):
     return int(scene.barchan.disk_limit * 1e6)
 
 
+known_file = None  # path of the file whose scenes' homes are right: loaded or saved while the add-on was there
+
+
+def home(scene):
+    """Folder that // stands for in this scene's settings: of the library it is linked from, of the file it was appended
+    from, else of the open file; "" when that was never saved."""
+    if scene.library is not None:
+        return os.path.dirname(os.path.abspath(bpy.path.abspath(scene.library.filepath)))
+    if scene.barchan.home and known_file == bpy.data.filepath:
+        return scene.barchan.home
+    return os.path.dirname(bpy.data.filepath) if bpy.data.filepath else ""
+
+
 def is_folder_temporary(scene):
     """True when the cache folder is relative to a .blend file that does not exist yet."""
     path = scene.barchan.folder or DEFAULT_FOLDER
-    return path.startswith("//") and not bpy.data.filepath
+    return path.startswith("//") and not home(scene)
 
 
 def cache_folder(scene):
@@ -545,6 +567,8 @@ def cache_folder(scene):
     path = scene.barchan.folder or DEFAULT_FOLDER
     if is_folder_temporary(scene):
         return os.path.join(bpy.app.tempdir, *[part for part in path[2:].split("/") if part not in ("", "..")])
+    if path.startswith("//"):
+        return os.path.normpath(os.path.join(home(scene), path[2:]))
     return os.path.normpath(bpy.path.abspath(path))
 
 
