@@ -1,4 +1,4 @@
-// gpu: the one door to OpenGL: a compute device, its buffers, textures, programs, fences and timers.
+// gpu: the one door to OpenGL: a device that computes and draws, its buffers, textures, programs, fences and timers.
 // Comes in: sizes, bytes, the names of embedded shaders. Goes out: bytes computed by the device. Knows no physics.
 //
 // Entry points come from GLEW, linked statically, and GLEW asks eglGetProcAddress: the three functions of GLX that the
@@ -76,6 +76,7 @@ typedef enum Kind
 	KIND_PROGRAM,
 	KIND_FENCE,
 	KIND_READ,
+	KIND_TARGET,
 	KIND_COUNT
 } Kind;
 
@@ -85,8 +86,13 @@ typedef struct Object
 	SandGpuState state;
 	uint32_t generation;
 	GLuint name;
-	int64_t byte_count;  // of buffer, texture and read
-	int group_size;      // of a program, along x
+	int64_t byte_count; // of buffer, texture and read
+	int group_size;     // of a program, along x; 0 when it draws
+	GLenum target;      // of a texture: GL_TEXTURE_3D or GL_TEXTURE_2D
+	int width, height;  // of an image and a target
+	SandGpuFormat format;
+	int colour_count; // of a target
+	bool has_depth;
 	GLsync sync;         // of a fence, and of a read that was begun
 	int64_t added_bytes; // of a read
 	char label[LABEL_BYTES];
@@ -125,6 +131,7 @@ struct SandGpu
 	int object_capacity;
 	Timer timers[TIMER_COUNT]; // ring of pending measurements
 	int timer_first, timer_pending;
+	GLuint vertex_array; // made with the first draw
 	bool is_timing;
 	double timing_start; // s, of a software device
 	int timing_pass;
@@ -300,6 +307,9 @@ static struct
 	void(GLAPIENTRY *bind_texture)(GLenum target, GLuint name);
 	void(GLAPIENTRY *tex_parameter)(GLenum target, GLenum name, GLint value);
 	void(GLAPIENTRY *pixel_store)(GLenum name, GLint value);
+	void(GLAPIENTRY *get_tex_image)(GLenum target, GLint level, GLenum format, GLenum type, void *texels);
+	void(GLAPIENTRY *disable)(GLenum name);
+	void(GLAPIENTRY *viewport)(GLint x, GLint y, GLsizei width, GLsizei height);
 	bool is_loaded;
 } gl_1;
 
@@ -322,6 +332,9 @@ static bool load_gl_1(const Egl *egl)
 		LOAD(bind_texture, void(GLAPIENTRY *)(GLenum, GLuint), "glBindTexture");
 		LOAD(tex_parameter, void(GLAPIENTRY *)(GLenum, GLenum, GLint), "glTexParameteri");
 		LOAD(pixel_store, void(GLAPIENTRY *)(GLenum, GLint), "glPixelStorei");
+		LOAD(get_tex_image, void(GLAPIENTRY *)(GLenum, GLint, GLenum, GLenum, void *), "glGetTexImage");
+		LOAD(disable, void(GLAPIENTRY *)(GLenum), "glDisable");
+		LOAD(viewport, void(GLAPIENTRY *)(GLint, GLint, GLsizei, GLsizei), "glViewport");
 	}
 	bool is_loaded = gl_1.is_loaded;
 	pthread_mutex_unlock(&glew_mutex);
@@ -410,7 +423,17 @@ static void read_limits(SandGpuLimits *limits)
 	limits->group_count = group_count;
 	limits->shared_bytes = gl_int(GL_MAX_COMPUTE_SHARED_MEMORY_SIZE);
 	limits->texture_size = gl_int(GL_MAX_3D_TEXTURE_SIZE);
-	limits->texture_count = gl_int(GL_MAX_COMPUTE_TEXTURE_IMAGE_UNITS);
+	int compute_units = gl_int(GL_MAX_COMPUTE_TEXTURE_IMAGE_UNITS), units = gl_int(GL_MAX_TEXTURE_IMAGE_UNITS);
+	limits->texture_count = compute_units < units ? compute_units : units;
+	GLint sizes[2] = {0}, edges[2] = {0};
+	gl_1.get_integer(GL_POINT_SIZE_RANGE, sizes);
+	gl_1.get_integer(GL_MAX_VIEWPORT_DIMS, edges);
+	limits->point_size = sizes[1];
+	limits->image_size = gl_int(GL_MAX_TEXTURE_SIZE);
+	for (int i = 0; i < 2; ++i)
+	{
+		limits->image_size = edges[i] < limits->image_size ? edges[i] : limits->image_size;
+	}
 }
 
 /// Errors that GL holds, thrown away; a lost context may report forever.
@@ -810,6 +833,9 @@ static void delete_gl(SandGpu *gpu, const Object *object)
 	case KIND_PROGRAM:
 		glDeleteProgram(object->name);
 		break;
+	case KIND_TARGET:
+		glDeleteFramebuffers(1, &object->name);
+		break;
 	default:
 		break;
 	}
@@ -897,7 +923,8 @@ static SandGpuState object_state(SandGpu *gpu, Kind kind, uint32_t id)
 /// A valid object for a recording call, or NULL with a note.
 static Object *need_object(SandGpu *gpu, Kind kind, uint32_t id, const char *use)
 {
-	static const char *const kinds[KIND_COUNT] = {"object", "buffer", "texture", "program", "fence", "read-back"};
+	static const char *const kinds[KIND_COUNT] = {"object", "buffer",    "texture", "program",
+	                                              "fence",  "read-back", "target"};
 	Object *object = find_object(gpu, kind, id);
 	if (object == NULL)
 	{
@@ -1117,7 +1144,23 @@ SandStatus sand_gpu_download(SandGpu *gpu, SandGpuBuffer buffer, int64_t offset,
 	return sand_gpu_check(gpu, err);
 }
 
-// Textures
+// Textures and images
+
+/// Binds a new texture and says how it is sampled.
+static void begin_texture(const Object *object, bool is_linear)
+{
+	static const GLenum edges[] = {GL_TEXTURE_WRAP_S, GL_TEXTURE_WRAP_T, GL_TEXTURE_WRAP_R};
+	glActiveTexture(GL_TEXTURE0);
+	gl_1.bind_texture(object->target, object->name);
+	set_label(GL_TEXTURE, object);
+	gl_1.tex_parameter(object->target, GL_TEXTURE_MIN_FILTER, is_linear ? GL_LINEAR : GL_NEAREST);
+	gl_1.tex_parameter(object->target, GL_TEXTURE_MAG_FILTER, is_linear ? GL_LINEAR : GL_NEAREST);
+	for (int i = 0; i < (object->target == GL_TEXTURE_3D ? 3 : 2); ++i)
+	{
+		gl_1.tex_parameter(object->target, edges[i], GL_CLAMP_TO_EDGE);
+	}
+	gl_1.tex_parameter(object->target, GL_TEXTURE_MAX_LEVEL, 0);
+}
 
 SandStatus sand_gpu_texture_create(SandGpu *gpu, const SandGpuTextureDesc *desc, SandGpuTexture *texture_out,
                                    SandError *err)
@@ -1156,17 +1199,10 @@ SandStatus sand_gpu_texture_create(SandGpu *gpu, const SandGpuTextureDesc *desc,
 		return sand_fail_memory(err, (size_t)byte_count, "an empty texture");
 	}
 	gl_1.gen_textures(1, &object->name);
+	object->target = GL_TEXTURE_3D;
 	if (!is_failed)
 	{
-		glActiveTexture(GL_TEXTURE0);
-		gl_1.bind_texture(GL_TEXTURE_3D, object->name);
-		set_label(GL_TEXTURE, object);
-		gl_1.tex_parameter(GL_TEXTURE_3D, GL_TEXTURE_MIN_FILTER, desc->is_linear ? GL_LINEAR : GL_NEAREST);
-		gl_1.tex_parameter(GL_TEXTURE_3D, GL_TEXTURE_MAG_FILTER, desc->is_linear ? GL_LINEAR : GL_NEAREST);
-		gl_1.tex_parameter(GL_TEXTURE_3D, GL_TEXTURE_WRAP_S, GL_CLAMP_TO_EDGE);
-		gl_1.tex_parameter(GL_TEXTURE_3D, GL_TEXTURE_WRAP_T, GL_CLAMP_TO_EDGE);
-		gl_1.tex_parameter(GL_TEXTURE_3D, GL_TEXTURE_WRAP_R, GL_CLAMP_TO_EDGE);
-		gl_1.tex_parameter(GL_TEXTURE_3D, GL_TEXTURE_MAX_LEVEL, 0);
+		begin_texture(object, desc->is_linear);
 		gl_1.pixel_store(GL_UNPACK_ALIGNMENT, 4);
 		glTexImage3D(GL_TEXTURE_3D, 0, GL_R32F, desc->width, desc->height, desc->depth, 0, GL_RED, GL_FLOAT,
 		             zeros != NULL ? zeros : desc->texels);
@@ -1183,6 +1219,206 @@ void sand_gpu_texture_destroy(SandGpu *gpu, SandGpuTexture texture)
 SandGpuState sand_gpu_texture_state(SandGpu *gpu, SandGpuTexture texture)
 {
 	return object_state(gpu, KIND_TEXTURE, texture.id);
+}
+
+static const struct
+{
+	GLenum inside, format, type;
+	int byte_count;
+} formats[SAND_GPU_FORMAT_COUNT] = {
+    [SAND_GPU_RGBA8] = {GL_RGBA8, GL_RGBA, GL_UNSIGNED_BYTE, 4},
+    [SAND_GPU_RGBA32F] = {GL_RGBA32F, GL_RGBA, GL_FLOAT, 16},
+    [SAND_GPU_R32F] = {GL_R32F, GL_RED, GL_FLOAT, 4},
+    [SAND_GPU_DEPTH32F] = {GL_DEPTH_COMPONENT32F, GL_DEPTH_COMPONENT, GL_FLOAT, 4},
+};
+
+SandStatus sand_gpu_image_create(SandGpu *gpu, const SandGpuImageDesc *desc, SandGpuTexture *texture_out,
+                                 SandError *err)
+{
+	assert((unsigned)desc->format < SAND_GPU_FORMAT_COUNT);
+	assert(!desc->is_compared || desc->format == SAND_GPU_DEPTH32F);
+	texture_out->id = 0;
+	SandStatus status = enter(gpu, err);
+	if (status != SAND_OK)
+	{
+		return status;
+	}
+	if (desc->width < 1 || desc->height < 1)
+	{
+		return sand_fail(err, SAND_ERROR_ARGUMENT, "The GPU image '%s' has %d x %d texels, expected 1 or more",
+		                 desc->label, desc->width, desc->height);
+	}
+	Object *object = add_object(gpu, KIND_TEXTURE, desc->label, &texture_out->id, err);
+	if (object == NULL)
+	{
+		return SAND_ERROR_MEMORY;
+	}
+	int limit = gpu->info.limits.image_size;
+	if (desc->width > limit || desc->height > limit)
+	{
+		return sand_fail(err, SAND_ERROR_GPU_MEMORY,
+		                 "The GPU image '%s' would have %d x %d texels and %s takes at most %d along an edge; use a "
+		                 "smaller picture",
+		                 object->label, desc->width, desc->height, gpu->info.name, limit);
+	}
+	int64_t byte_count = (int64_t)desc->width * desc->height * formats[desc->format].byte_count;
+	take_errors(gpu, "before an image was made");
+	bool is_failed = IS_FAULT(&gpu->desc, texture);
+	gl_1.gen_textures(1, &object->name);
+	object->target = GL_TEXTURE_2D;
+	object->width = desc->width;
+	object->height = desc->height;
+	object->format = desc->format;
+	if (!is_failed)
+	{
+		begin_texture(object, desc->is_linear);
+		if (desc->is_compared)
+		{
+			gl_1.tex_parameter(GL_TEXTURE_2D, GL_TEXTURE_COMPARE_MODE, GL_COMPARE_REF_TO_TEXTURE);
+			gl_1.tex_parameter(GL_TEXTURE_2D, GL_TEXTURE_COMPARE_FUNC, GL_LEQUAL);
+		}
+		glTexStorage2D(GL_TEXTURE_2D, 1, formats[desc->format].inside, desc->width, desc->height);
+	}
+	return settle_allocation(gpu, object, "image", byte_count, is_failed, err);
+}
+
+/// An image for a call about one, or NULL with a note.
+static Object *need_image(SandGpu *gpu, SandGpuTexture image, const char *use)
+{
+	Object *object = need_object(gpu, KIND_TEXTURE, image.id, use);
+	if (object != NULL && object->target != GL_TEXTURE_2D)
+	{
+		NOTE(gpu, SAND_ERROR_GPU, "The GPU texture '%s' is no image and was to be %s; report this", object->label, use);
+		return NULL;
+	}
+	return object;
+}
+
+SandStatus sand_gpu_image_read(SandGpu *gpu, SandGpuTexture image, void *bytes_out, int64_t byte_count, SandError *err)
+{
+	SandStatus status = sand_gpu_check(gpu, err);
+	if (status != SAND_OK)
+	{
+		return status;
+	}
+	const Object *object = need_image(gpu, image, "read");
+	if (object != NULL && has_range(gpu, object, 0, byte_count, 1, "read"))
+	{
+		if (byte_count != object->byte_count)
+		{
+			return sand_fail(err, SAND_ERROR_GPU,
+			                 "%lld bytes of the GPU image '%s' were to be read, and it has %lld; report this",
+			                 (long long)byte_count, object->label, (long long)object->byte_count);
+		}
+		glActiveTexture(GL_TEXTURE0);
+		gl_1.bind_texture(GL_TEXTURE_2D, object->name);
+		gl_1.pixel_store(GL_PACK_ALIGNMENT, 4);
+		gl_1.get_tex_image(GL_TEXTURE_2D, 0, formats[object->format].format, formats[object->format].type, bytes_out);
+		take_errors(gpu, "while an image was read");
+	}
+	return sand_gpu_check(gpu, err);
+}
+
+// Targets
+
+/// Attaches an image; false with a note when it does not belong there.
+static bool attach_image(SandGpu *gpu, Object *target, SandGpuTexture image, GLenum place)
+{
+	const Object *object = need_image(gpu, image, "drawn into");
+	if (object == NULL)
+	{
+		return false;
+	}
+	bool is_first = target->width == 0;
+	bool is_depth = place == GL_DEPTH_ATTACHMENT;
+	if (is_depth != (object->format == SAND_GPU_DEPTH32F) ||
+	    (!is_first && (object->width != target->width || object->height != target->height)))
+	{
+		NOTE(gpu, SAND_ERROR_GPU,
+		     "The image '%s' of %d x %d texels does not fit the target '%s' of %d x %d, or is no %s; report this",
+		     object->label, object->width, object->height, target->label, target->width, target->height,
+		     is_depth ? "depth" : "colour");
+		return false;
+	}
+	target->width = object->width;
+	target->height = object->height;
+	glFramebufferTexture2D(GL_FRAMEBUFFER, place, GL_TEXTURE_2D, object->name, 0);
+	return true;
+}
+
+SandStatus sand_gpu_target_create(SandGpu *gpu, const SandGpuTargetDesc *desc, SandGpuTarget *target_out,
+                                  SandError *err)
+{
+	assert(desc->colour_count >= 0 && desc->colour_count <= SAND_GPU_COLOUR_LIMIT);
+	target_out->id = 0;
+	SandStatus status = sand_gpu_check(gpu, err);
+	if (status != SAND_OK)
+	{
+		return status;
+	}
+	Object *object = add_object(gpu, KIND_TARGET, desc->label, &target_out->id, err);
+	if (object == NULL)
+	{
+		return SAND_ERROR_MEMORY;
+	}
+	take_errors(gpu, "before a target was made");
+	glGenFramebuffers(1, &object->name);
+	glBindFramebuffer(GL_FRAMEBUFFER, object->name);
+	set_label(GL_FRAMEBUFFER, object);
+	static const GLenum places[SAND_GPU_COLOUR_LIMIT] = {GL_COLOR_ATTACHMENT0, GL_COLOR_ATTACHMENT1,
+	                                                     GL_COLOR_ATTACHMENT2, GL_COLOR_ATTACHMENT3};
+	bool is_whole = true;
+	for (int i = 0; i < desc->colour_count && is_whole; ++i)
+	{
+		is_whole = attach_image(gpu, object, desc->colours[i], places[i]);
+	}
+	object->has_depth = desc->depth.id != 0;
+	is_whole = is_whole && (!object->has_depth || attach_image(gpu, object, desc->depth, GL_DEPTH_ATTACHMENT));
+	if (is_whole)
+	{
+		object->colour_count = desc->colour_count;
+		glDrawBuffers(desc->colour_count, places);
+		GLenum state = glCheckFramebufferStatus(GL_FRAMEBUFFER);
+		if (state != GL_FRAMEBUFFER_COMPLETE || IS_FAULT(&gpu->desc, target))
+		{
+			NOTE(gpu, SAND_ERROR_GPU,
+			     "The driver of %s does not draw into the target '%s' of %d x %d texels (state 0x%04x); report this "
+			     "with the driver's version, %s",
+			     gpu->info.name, object->label, object->width, object->height, state, gpu->info.driver);
+		}
+	}
+	take_errors(gpu, "while a target was made");
+	status = sand_gpu_check(gpu, err);
+	object->state = status == SAND_OK ? SAND_GPU_VALID : object->state;
+	return status;
+}
+
+void sand_gpu_target_destroy(SandGpu *gpu, SandGpuTarget target)
+{
+	destroy_object(gpu, KIND_TARGET, target.id);
+}
+
+SandGpuState sand_gpu_target_state(SandGpu *gpu, SandGpuTarget target)
+{
+	return object_state(gpu, KIND_TARGET, target.id);
+}
+
+void sand_gpu_target_clear(SandGpu *gpu, SandGpuTarget target, const float colour[4])
+{
+	const Object *object = is_recording(gpu) ? need_object(gpu, KIND_TARGET, target.id, "cleared") : NULL;
+	if (object != NULL)
+	{
+		glBindFramebuffer(GL_FRAMEBUFFER, object->name);
+		for (int i = 0; i < object->colour_count; ++i)
+		{
+			glClearBufferfv(GL_COLOR, i, colour);
+		}
+		if (object->has_depth)
+		{
+			GLfloat far_away = 1;
+			glClearBufferfv(GL_DEPTH, 0, &far_away);
+		}
+	}
 }
 
 // Programs
@@ -1207,16 +1443,15 @@ static int find_line(const char *text)
 }
 
 /// The file that a line number stands for, as shaders/embed.py counts; NULL when it is none.
-static const char *source_of(const Object *object, int line)
+static const char *source_of(const char *name, int line)
 {
-	const char *sources[] = {"its defines", "layout.h", "common.glsl", object->label};
+	const char *sources[] = {"its defines", "layout.h", "common.glsl", name};
 	int file = line / LINES_PER_FILE, included = (int)(sizeof shader_includes / sizeof shader_includes[0]) - 1;
 	return line <= 0 ? NULL : file < 4 ? sources[file] : file - 4 < included ? shader_includes[file - 4] : NULL;
 }
 
 /// The sentence about a shader that was refused; words are the driver's, all lines.
-static SandStatus fail_shader(const SandGpu *gpu, const Object *object, const char *verb, const char *words,
-                              SandError *err)
+static SandStatus fail_shader(const SandGpu *gpu, const char *name, const char *verb, const char *words, SandError *err)
 {
 	const char *fault = strstr(words, "error");
 	fault = fault != NULL ? fault : strstr(words, "ERROR");
@@ -1228,54 +1463,117 @@ static SandStatus fail_shader(const SandGpu *gpu, const Object *object, const ch
 	}
 	int length = (int)strcspn(fault, "\r\n");
 	int line = find_line(start);
-	const char *source = source_of(object, line);
+	const char *source = source_of(name, line);
 	char place[LABEL_BYTES + 32] = "";
 	if (source != NULL)
 	{
 		snprintf(place, sizeof place, " at %s line %d", source, line % LINES_PER_FILE);
 	}
-	write_log(&gpu->desc, "%s does not %s: %s", object->label, verb, words);
+	write_log(&gpu->desc, "%s does not %s: %s", name, verb, words);
 	return sand_fail(err, SAND_ERROR_GPU, "The shader %s does not %s%s: \"%.*s\"; report this with the driver, %s, %s",
-	                 object->label, verb, place, length > 200 ? 200 : length, fault, gpu->info.name, gpu->info.driver);
+	                 name, verb, place, length > 200 ? 200 : length, fault, gpu->info.name, gpu->info.driver);
 }
 
-static SandStatus link_program(SandGpu *gpu, Object *object, const char *defines, const char *text, SandError *err)
+/// One shader of a program.
+typedef struct Stage
 {
-	const char *parts[] = {"#version 430 core\n#define SAND_GLSL 1\n", defines != NULL ? defines : "", shader_prelude,
-	                       "#line 300001\n", text};
-	char words[2048] = "";
+	GLenum kind;
+	const char *name, *text;
+	const char *define;
+} Stage;
+
+/// The GL name of the compiled shader in *shader_out, 0 when it fails.
+static SandStatus compile_stage(const SandGpu *gpu, const Stage *stage, const char *defines, GLuint *shader_out,
+                                SandError *err)
+{
+	const char *parts[] = {"#version 430 core\n#define SAND_GLSL 1\n",
+	                       stage->define,
+	                       defines != NULL ? defines : "",
+	                       shader_prelude,
+	                       "#line 300001\n",
+	                       stage->text};
 	GLint is_good = GL_FALSE;
-	if (IS_FAULT(&gpu->desc, program))
-	{
-		return fail_shader(gpu, object, "compile", "0:300001(1): error: refused by a test", err);
-	}
-	GLuint shader = glCreateShader(GL_COMPUTE_SHADER);
-	glShaderSource(shader, 5, parts, NULL);
+	GLuint shader = glCreateShader(stage->kind);
+	glShaderSource(shader, 6, parts, NULL);
 	glCompileShader(shader);
 	glGetShaderiv(shader, GL_COMPILE_STATUS, &is_good);
-	if (!is_good)
+	*shader_out = is_good ? shader : 0;
+	if (is_good)
 	{
-		glGetShaderInfoLog(shader, sizeof words, NULL, words);
-		glDeleteShader(shader);
-		return fail_shader(gpu, object, "compile", words, err);
+		return SAND_OK;
 	}
-	object->name = glCreateProgram();
-	glAttachShader(object->name, shader);
-	glLinkProgram(object->name);
-	glDetachShader(object->name, shader);
+	char words[2048] = "";
+	glGetShaderInfoLog(shader, sizeof words, NULL, words);
 	glDeleteShader(shader);
+	return fail_shader(gpu, stage->name, "compile", words, err);
+}
+
+static SandStatus link_program(SandGpu *gpu, Object *object, const Stage *stages, int stage_count, const char *defines,
+                               SandError *err)
+{
+	if (IS_FAULT(&gpu->desc, program))
+	{
+		return fail_shader(gpu, object->label, "compile", "0:300001(1): error: refused by a test", err);
+	}
+	GLuint names[2] = {0};
+	SandStatus status = SAND_OK;
+	for (int i = 0; i < stage_count && status == SAND_OK; ++i)
+	{
+		status = compile_stage(gpu, &stages[i], defines, &names[i], err);
+	}
+	if (status == SAND_OK)
+	{
+		object->name = glCreateProgram();
+		for (int i = 0; i < stage_count; ++i)
+		{
+			glAttachShader(object->name, names[i]);
+		}
+		glLinkProgram(object->name);
+		for (int i = 0; i < stage_count; ++i)
+		{
+			glDetachShader(object->name, names[i]);
+		}
+	}
+	for (int i = 0; i < stage_count; ++i)
+	{
+		glDeleteShader(names[i]); // 0 is fine
+	}
+	if (status != SAND_OK)
+	{
+		return status;
+	}
+	GLint is_good = GL_FALSE;
 	glGetProgramiv(object->name, GL_LINK_STATUS, &is_good);
 	if (!is_good)
 	{
+		char words[2048] = "";
 		glGetProgramInfoLog(object->name, sizeof words, NULL, words);
-		return fail_shader(gpu, object, "link", words, err);
+		return fail_shader(gpu, object->label, "link", words, err);
 	}
-	GLint size[3] = {0};
-	glGetProgramiv(object->name, GL_COMPUTE_WORK_GROUP_SIZE, size);
-	object->group_size = size[0];
+	if (stage_count == 1)
+	{
+		GLint size[3] = {0};
+		glGetProgramiv(object->name, GL_COMPUTE_WORK_GROUP_SIZE, size);
+		object->group_size = size[0];
+	}
 	set_label(GL_PROGRAM, object);
 	object->state = SAND_GPU_VALID;
 	return SAND_OK;
+}
+
+/// The text of a shader, given or embedded; NULL with the sentence.
+static const char *find_text(const char *name, const char *text, SandError *err)
+{
+	for (int i = 0; i < SHADER_COUNT && text == NULL; ++i)
+	{
+		text = strcmp(shaders[i].name, name) == 0 ? shaders[i].text : NULL;
+	}
+	if (text == NULL)
+	{
+		(void)sand_fail(err, SAND_ERROR_ARGUMENT, "There is no shader '%s' in this build; meson.build lists them",
+		                name);
+	}
+	return text;
 }
 
 SandStatus sand_gpu_program_create(SandGpu *gpu, const SandGpuProgramDesc *desc, SandGpuProgram *program_out,
@@ -1287,15 +1585,15 @@ SandStatus sand_gpu_program_create(SandGpu *gpu, const SandGpuProgramDesc *desc,
 	{
 		return status;
 	}
-	const char *text = desc->text;
-	for (int i = 0; i < SHADER_COUNT && text == NULL; ++i)
+	bool draws = desc->fragment != NULL;
+	Stage stages[2] = {
+	    {draws ? GL_VERTEX_SHADER : GL_COMPUTE_SHADER, desc->name, NULL, draws ? "#define SAND_VERTEX 1\n" : ""},
+	    {GL_FRAGMENT_SHADER, desc->fragment, NULL, "#define SAND_FRAGMENT 1\n"}};
+	stages[0].text = find_text(desc->name, desc->text, err);
+	if (stages[0].text == NULL ||
+	    (draws && (stages[1].text = find_text(desc->fragment, desc->fragment_text, err)) == NULL))
 	{
-		text = strcmp(shaders[i].name, desc->name) == 0 ? shaders[i].text : NULL;
-	}
-	if (text == NULL)
-	{
-		return sand_fail(err, SAND_ERROR_ARGUMENT, "There is no shader '%s' in this build; meson.build lists them",
-		                 desc->name);
+		return SAND_ERROR_ARGUMENT;
 	}
 	Object *object = add_object(gpu, KIND_PROGRAM, desc->name, &program_out->id, err);
 	if (object == NULL)
@@ -1303,7 +1601,7 @@ SandStatus sand_gpu_program_create(SandGpu *gpu, const SandGpuProgramDesc *desc,
 		return SAND_ERROR_MEMORY;
 	}
 	take_errors(gpu, "before a program was made");
-	status = link_program(gpu, object, desc->defines, text, err);
+	status = link_program(gpu, object, stages, draws ? 2 : 1, desc->defines, err);
 	if (status == SAND_OK)
 	{
 		take_errors(gpu, "while a program was made");
@@ -1385,7 +1683,7 @@ void sand_gpu_bind_texture(SandGpu *gpu, int unit, SandGpuTexture texture)
 		return;
 	}
 	glActiveTexture(GL_TEXTURE0 + (GLenum)unit);
-	gl_1.bind_texture(GL_TEXTURE_3D, object->name);
+	gl_1.bind_texture(object->target, object->name);
 }
 
 void sand_gpu_set_uint(SandGpu *gpu, SandGpuProgram program, int location, uint32_t value)
@@ -1397,10 +1695,22 @@ void sand_gpu_set_uint(SandGpu *gpu, SandGpuProgram program, int location, uint3
 	}
 }
 
-/// The program made current, or NULL with a note.
-static const Object *use_program(SandGpu *gpu, SandGpuProgram program)
+/// A program of that use for a recording call, or NULL with a note.
+static const Object *need_program(SandGpu *gpu, SandGpuProgram program, bool draws)
 {
 	const Object *object = is_recording(gpu) ? need_object(gpu, KIND_PROGRAM, program.id, "run") : NULL;
+	if (object != NULL && draws != (object->group_size == 0))
+	{
+		NOTE(gpu, SAND_ERROR_GPU, "The program %s does not %s; report this", object->label, draws ? "draw" : "compute");
+		return NULL;
+	}
+	return object;
+}
+
+/// The program made current, or NULL with a note.
+static const Object *use_program(SandGpu *gpu, SandGpuProgram program, bool draws)
+{
+	const Object *object = need_program(gpu, program, draws);
 	if (object != NULL && IS_FAULT(&gpu->desc, dispatch))
 	{
 		NOTE(gpu, SAND_ERROR_GPU, "The driver of %s refused to run %s; use the CPU engine", gpu->info.name,
@@ -1417,7 +1727,7 @@ static const Object *use_program(SandGpu *gpu, SandGpuProgram program)
 void sand_gpu_dispatch_groups(SandGpu *gpu, SandGpuProgram program, int64_t group_count)
 {
 	assert(group_count >= 0);
-	const Object *object = group_count > 0 ? use_program(gpu, program) : NULL;
+	const Object *object = group_count > 0 ? use_program(gpu, program, false) : NULL;
 	if (object == NULL)
 	{
 		return;
@@ -1436,7 +1746,7 @@ void sand_gpu_dispatch_groups(SandGpu *gpu, SandGpuProgram program, int64_t grou
 
 void sand_gpu_dispatch(SandGpu *gpu, SandGpuProgram program, int64_t invocation_count)
 {
-	const Object *object = is_recording(gpu) ? need_object(gpu, KIND_PROGRAM, program.id, "run") : NULL;
+	const Object *object = need_program(gpu, program, false);
 	if (object != NULL)
 	{
 		int64_t size = object->group_size;
@@ -1448,10 +1758,79 @@ void sand_gpu_dispatch_indirect(SandGpu *gpu, SandGpuProgram program, SandGpuBuf
 {
 	const Object *counts = is_recording(gpu) ? need_object(gpu, KIND_BUFFER, buffer.id, "read for group counts") : NULL;
 	if (counts != NULL && has_range(gpu, counts, offset, 12, 4, "read for group counts") &&
-	    use_program(gpu, program) != NULL)
+	    use_program(gpu, program, false) != NULL)
 	{
 		glBindBuffer(GL_DISPATCH_INDIRECT_BUFFER, counts->name);
 		glDispatchComputeIndirect(offset);
+	}
+}
+
+/// Binds one input of a draw; false with a note when its rows do not lie in its buffer.
+static bool bind_input(SandGpu *gpu, int location, const SandGpuInput *input, int64_t row_count)
+{
+	const Object *object = need_object(gpu, KIND_BUFFER, input->buffer.id, "drawn");
+	int64_t row_bytes = 4 * (int64_t)input->component_count;
+	assert(input->component_count >= 1 && input->component_count <= 4);
+	if (object == NULL || input->stride < row_bytes ||
+	    !has_range(gpu, object, input->offset, (row_count - 1) * input->stride + row_bytes, 4, "drawn"))
+	{
+		return false;
+	}
+	GLuint place = (GLuint)location;
+	const void *start = (const void *)(uintptr_t)input->offset;
+	glBindBuffer(GL_ARRAY_BUFFER, object->name);
+	if (input->is_uint)
+	{
+		glVertexAttribIPointer(place, input->component_count, GL_UNSIGNED_INT, input->stride, start);
+	}
+	else
+	{
+		glVertexAttribPointer(place, input->component_count, GL_FLOAT, GL_FALSE, input->stride, start);
+	}
+	glVertexAttribDivisor(place, input->is_per_instance ? 1 : 0);
+	glEnableVertexAttribArray(place);
+	return true;
+}
+
+void sand_gpu_draw(SandGpu *gpu, const SandGpuDraw *draw)
+{
+	assert(draw->vertex_count >= 0 && draw->instance_count >= 0);
+	assert(draw->input_count >= 0 && draw->input_count <= SAND_GPU_INPUT_LIMIT);
+	const Object *target = is_recording(gpu) ? need_object(gpu, KIND_TARGET, draw->target.id, "drawn into") : NULL;
+	if (target == NULL || draw->vertex_count == 0)
+	{
+		return;
+	}
+	int64_t instance_count = draw->instance_count > 0 ? draw->instance_count : 1;
+	if (draw->vertex_count > INT32_MAX || instance_count > INT32_MAX)
+	{
+		NOTE(gpu, SAND_ERROR_GPU, "%lld vertices were to be drawn %lld times at once; report this",
+		     (long long)draw->vertex_count, (long long)instance_count);
+		return;
+	}
+	if (gpu->vertex_array == 0)
+	{
+		glGenVertexArrays(1, &gpu->vertex_array);
+	}
+	glBindVertexArray(gpu->vertex_array);
+	bool is_whole = true;
+	for (int i = 0; i < draw->input_count && is_whole; ++i)
+	{
+		const SandGpuInput *input = &draw->inputs[i];
+		is_whole = bind_input(gpu, i, input, input->is_per_instance ? instance_count : draw->vertex_count);
+	}
+	if (is_whole && use_program(gpu, draw->program, true) != NULL)
+	{
+		glBindFramebuffer(GL_FRAMEBUFFER, target->name);
+		gl_1.viewport(0, 0, target->width, target->height);
+		gl_1.enable(GL_PROGRAM_POINT_SIZE);
+		(draw->ignores_depth ? gl_1.disable : gl_1.enable)(GL_DEPTH_TEST);
+		glDrawArraysInstanced(draw->is_points ? GL_POINTS : GL_TRIANGLES, 0, (GLsizei)draw->vertex_count,
+		                      (GLsizei)instance_count);
+	}
+	for (int i = 0; i < draw->input_count; ++i)
+	{
+		glDisableVertexAttribArray((GLuint)i);
 	}
 }
 
@@ -1460,7 +1839,7 @@ void sand_gpu_barrier(SandGpu *gpu)
 	if (is_recording(gpu))
 	{
 		glMemoryBarrier(GL_SHADER_STORAGE_BARRIER_BIT | GL_UNIFORM_BARRIER_BIT | GL_TEXTURE_FETCH_BARRIER_BIT |
-		                GL_COMMAND_BARRIER_BIT | GL_BUFFER_UPDATE_BARRIER_BIT);
+		                GL_COMMAND_BARRIER_BIT | GL_BUFFER_UPDATE_BARRIER_BIT | GL_VERTEX_ATTRIB_ARRAY_BARRIER_BIT);
 	}
 }
 
@@ -1936,6 +2315,10 @@ static void free_objects(SandGpu *gpu)
 			glDeleteQueries(1, &gpu->timers[i].query);
 		}
 	}
+	if (gpu->vertex_array != 0 && !gpu->is_lost)
+	{
+		glDeleteVertexArrays(1, &gpu->vertex_array);
+	}
 	sand_free(gpu->objects);
 	gpu->objects = NULL;
 	gpu->object_capacity = 0;
@@ -2073,6 +2456,7 @@ SandGpuCounts sand_gpu_counts(SandGpu *gpu)
 	    .programs = atomic_load(&gpu->counts[KIND_PROGRAM]),
 	    .fences = atomic_load(&gpu->counts[KIND_FENCE]),
 	    .reads = atomic_load(&gpu->counts[KIND_READ]),
+	    .targets = atomic_load(&gpu->counts[KIND_TARGET]),
 	    .bytes = atomic_load(&gpu->byte_count),
 	};
 }

@@ -1,4 +1,4 @@
-// gpu: the one door to OpenGL: a compute device, its buffers, textures, programs, fences and timers.
+// gpu: the one door to OpenGL: a device that computes and draws, its buffers, textures, programs, fences and timers.
 // Comes in: sizes, bytes, the names of embedded shaders. Goes out: bytes computed by the device. Knows no physics.
 //
 // The device has a context of its own, current on a thread of its own that lives from create to destroy; no other
@@ -6,8 +6,8 @@
 // libEGL is opened when a device is asked for: a machine without it runs everything else.
 //
 // Errors. Calls that make or read something return a status and a sentence. Calls that record work (bind, dispatch,
-// copy, barrier) return nothing: the first that fails is kept, what follows it is skipped, and sand_gpu_check or the
-// end of sand_gpu_run hands it out.
+// draw, copy, barrier) return nothing: the first that fails is kept, what follows it is skipped, and sand_gpu_check or
+// the end of sand_gpu_run hands it out.
 //   SAND_ERROR_GPU         no device, a shader that does not compile, a call that the driver refuses
 //   SAND_ERROR_GPU_MEMORY  a buffer or texture that the device cannot hold; the device goes on
 //   SAND_ERROR_GPU_LOST    the driver has reset: every object is gone, only sand_gpu_destroy is left to call
@@ -40,6 +40,10 @@ typedef struct SandGpuRead
 {
 	uint32_t id;
 } SandGpuRead;
+typedef struct SandGpuTarget
+{
+	uint32_t id;
+} SandGpuTarget;
 
 /// Of an object. One that could not be made is FAILED: it may be bound and dispatched, which fails with a sentence, and
 /// must be destroyed like any other.
@@ -66,6 +70,8 @@ typedef struct SandGpuLimits
 	int shared_bytes;  // shared memory of one group
 	int texture_size;  // edge of a 3-D texture, texels
 	int texture_count; // textures in one shader
+	int image_size;    // edge of a 2-D texture and of a target, texels
+	int point_size;    // pixels across a drawn point
 } SandGpuLimits;
 
 /// One way to a device, usable or not.
@@ -91,9 +97,10 @@ typedef struct SandGpuFaults
 {
 	int context;        // no context can be made                  -> SAND_ERROR_GPU
 	int buffer;         // a buffer or read-back: out of memory    -> SAND_ERROR_GPU_MEMORY
-	int texture;        // likewise
+	int texture;        // likewise, also an image
+	int target;         // the driver cannot draw into it          -> SAND_ERROR_GPU
 	int program;        // the shader does not compile             -> SAND_ERROR_GPU
-	int dispatch;       // the driver refuses the dispatch         -> SAND_ERROR_GPU
+	int dispatch;       // the driver refuses the dispatch or draw -> SAND_ERROR_GPU
 	int fence;          // waiting for it fails                    -> SAND_ERROR_GPU
 	int reset;          // the Nth look for a reset finds one      -> SAND_ERROR_GPU_LOST
 	bool is_persistent; // the Nth and all after it; the counter stays at 1
@@ -139,7 +146,7 @@ int sand_gpu_error_count(SandGpu *gpu);
 /// Objects alive, for leak tests. Any thread.
 typedef struct SandGpuCounts
 {
-	int buffers, textures, programs, fences, reads;
+	int buffers, textures, programs, fences, reads, targets;
 	int64_t bytes; // of buffers, textures and read-backs
 } SandGpuCounts;
 SandGpuCounts sand_gpu_counts(SandGpu *gpu);
@@ -191,13 +198,58 @@ SandStatus sand_gpu_texture_create(SandGpu *gpu, const SandGpuTextureDesc *desc,
 void sand_gpu_texture_destroy(SandGpu *gpu, SandGpuTexture texture);
 SandGpuState sand_gpu_texture_state(SandGpu *gpu, SandGpuTexture texture);
 
-/// Compute programs. name is a file of shaders/ that meson.build lists ("00_self_test.comp"), or, with text given, only
-/// what sentences call it. text: GLSL without #version; layout.h and common.glsl are in front of every program.
-/// defines: lines put before them, "#define X 1\n", or NULL. A sentence about a shader names file and line.
+/// 2-D textures: to be drawn into, sampled in later draws and dispatches (sampler2D at the unit of
+/// sand_gpu_bind_texture; clamped at the edges) and read back. Not zeroed: clear the target. A depth image with
+/// is_compared is a sampler2DShadow: 1 where the reference is nearer than or as near as the texel.
+typedef enum SandGpuFormat
+{
+	SAND_GPU_RGBA8 = 0,
+	SAND_GPU_RGBA32F,
+	SAND_GPU_R32F,
+	SAND_GPU_DEPTH32F, // 0 near to 1 far
+	SAND_GPU_FORMAT_COUNT
+} SandGpuFormat;
+typedef struct SandGpuImageDesc
+{
+	int width, height;
+	SandGpuFormat format;
+	bool is_linear; // else the nearest texel
+	bool is_compared;
+	const char *label;
+} SandGpuImageDesc;
+SandStatus sand_gpu_image_create(SandGpu *gpu, const SandGpuImageDesc *desc, SandGpuTexture *texture_out,
+                                 SandError *err);
+/// All texels, the lowest row first, in the image's format: byte_count must be all of its bytes. Waits for the device.
+SandStatus sand_gpu_image_read(SandGpu *gpu, SandGpuTexture image, void *bytes_out, int64_t byte_count, SandError *err);
+
+/// What is drawn into: up to SAND_GPU_COLOUR_LIMIT colour images, a depth image, or both, all of one size; zero = none.
+/// Fragment output `layout(location = N)` goes to colours[N]. Destroyed before its images.
+#define SAND_GPU_COLOUR_LIMIT 4
+typedef struct SandGpuTargetDesc
+{
+	SandGpuTexture colours[SAND_GPU_COLOUR_LIMIT];
+	int colour_count;
+	SandGpuTexture depth;
+	const char *label;
+} SandGpuTargetDesc;
+SandStatus sand_gpu_target_create(SandGpu *gpu, const SandGpuTargetDesc *desc, SandGpuTarget *target_out,
+                                  SandError *err);
+void sand_gpu_target_destroy(SandGpu *gpu, SandGpuTarget target);
+SandGpuState sand_gpu_target_state(SandGpu *gpu, SandGpuTarget target);
+/// Every colour image to this colour, the depth image to 1.
+void sand_gpu_target_clear(SandGpu *gpu, SandGpuTarget target, const float colour[4]);
+
+/// Programs that compute, or, with a fragment shader, that draw. name is a file of shaders/ that meson.build lists
+/// ("00_self_test.comp"; "82_spheres.vert"), or, with text given, only what sentences call it; fragment likewise.
+/// text: GLSL without #version; layout.h and common.glsl are in front of every shader, with SAND_VERTEX or
+/// SAND_FRAGMENT defined in those that draw. defines: lines put before them, "#define X 1\n", or NULL. A sentence about
+/// a shader names file and line.
 typedef struct SandGpuProgramDesc
 {
 	const char *name;
 	const char *text;
+	const char *fragment; // NULL: it computes
+	const char *fragment_text;
 	const char *defines;
 } SandGpuProgramDesc;
 SandStatus sand_gpu_program_create(SandGpu *gpu, const SandGpuProgramDesc *desc, SandGpuProgram *program_out,
@@ -213,7 +265,7 @@ const char *sand_gpu_shader_name(int index);
 /// uniform`. byte_count 0 = to the end of the buffer. Stays bound until something else is.
 void sand_gpu_bind(SandGpu *gpu, int binding, SandGpuBuffer buffer, int64_t offset, int64_t byte_count);
 void sand_gpu_bind_uniform(SandGpu *gpu, int binding, SandGpuBuffer buffer, int64_t offset, int64_t byte_count);
-/// Binds to `layout(binding = N) uniform sampler3D`.
+/// Binds to `layout(binding = N) uniform sampler3D`, or sampler2D and sampler2DShadow for an image.
 void sand_gpu_bind_texture(SandGpu *gpu, int unit, SandGpuTexture texture);
 /// Sets `layout(location = N) uniform uint` of a program, for what changes from dispatch to dispatch.
 void sand_gpu_set_uint(SandGpu *gpu, SandGpuProgram program, int location, uint32_t value);
@@ -224,6 +276,35 @@ void sand_gpu_dispatch(SandGpu *gpu, SandGpuProgram program, int64_t invocation_
 void sand_gpu_dispatch_groups(SandGpu *gpu, SandGpuProgram program, int64_t group_count);
 /// Group counts x, y, z from three uint32 in the buffer; a shader makes them with sand_fold().
 void sand_gpu_dispatch_indirect(SandGpu *gpu, SandGpuProgram program, SandGpuBuffer buffer, int64_t offset);
+
+/// One input of a vertex shader, `layout(location = N) in`, N its place in SandGpuDraw.inputs: 1 to 4 floats or uints
+/// from a buffer, one row per vertex, or per instance.
+typedef struct SandGpuInput
+{
+	SandGpuBuffer buffer;
+	int64_t offset; // bytes, of the first row
+	int stride;     // bytes from row to row
+	int component_count;
+	bool is_uint;
+	bool is_per_instance;
+} SandGpuInput;
+
+/// A draw. Zero is valid but for target, program and vertex_count: triangles, one instance, no inputs (the shader takes
+/// gl_VertexID), the whole target. Points are as wide as gl_PointSize says, at most limits.point_size, and vanish with
+/// their centre. Nothing is blended or culled. The target's images must not be bound to a unit that the program reads.
+#define SAND_GPU_INPUT_LIMIT 8
+typedef struct SandGpuDraw
+{
+	SandGpuTarget target;
+	SandGpuProgram program;
+	SandGpuInput inputs[SAND_GPU_INPUT_LIMIT];
+	int input_count;
+	int64_t vertex_count;
+	int64_t instance_count; // 0 = 1
+	bool is_points;
+	bool ignores_depth; // neither tests nor writes it; else the nearest fragment stays
+} SandGpuDraw;
+void sand_gpu_draw(SandGpu *gpu, const SandGpuDraw *draw);
 
 /// What follows sees what the dispatches before have written: through storage and uniform blocks, textures, indirect
 /// counts, copies, uploads, downloads and read-backs.

@@ -1,6 +1,6 @@
 """Shader files -> one C header of strings. Run by meson: embed.py OUTPUT LAYOUT COMMON FILE...
 
-layout.h and common.glsl become one string, each .comp file becomes another. A .glsl file is put where a shader says #include
+layout.h and common.glsl become one string, each .comp, .vert and .frag file becomes another. A .glsl file is put where a shader says #include
 "file.glsl". Lines of the first file count from 100001, of the second from 200001, of a shader from 300001, of what it includes from
 400001, 500001, ...: Mesa forgets the file's number of a #line, but not the line. gpu.c takes them apart, so that a driver's
 complaint is led back to file and line, and puts #version in front. The order of the arguments is the running order of the passes.
@@ -13,6 +13,7 @@ import re
 import sys
 
 LINES_PER_FILE = 100000  # gpu.c knows it too
+STAGES = (".comp", ".vert", ".frag")
 
 
 def body(path, number, included=()):
@@ -38,7 +39,7 @@ def literal(line):
 
 
 def main(output, layout, common, *files, is_test=False):
-    shaders = [path for path in files if path.endswith(".comp")]
+    shaders = [path for path in files if path.endswith(STAGES)]
     included = {}
     for path in files:
         if path not in shaders:

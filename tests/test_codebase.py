@@ -411,19 +411,21 @@ def test_every_room_is_a_pair_with_a_first_line():
 
 
 def test_meson_lists_every_source_once():
-    listed = re.findall(r"'([\w/]+\.(?:c|py|comp))'", (ROOT / "meson.build").read_text())
+    listed = re.findall(r"'([\w/]+\.(?:c|py|comp|vert|frag))'", (ROOT / "meson.build").read_text())
     shaders = [name_of(path) for path in [*(ROOT / "shaders").glob("*.comp"), *(ROOT / "tests" / "c").glob("*.comp")]]
     c_present = [name_of(path) for path in [*CSRC.glob("*.c"), *(ROOT / "tests" / "c").glob("*.c")]]
     python_present = [name_of(path) for path in [*(CSRC / "barchan").glob("*.py"), *(ROOT / "shaders").glob("*.py")]]
     found = [*scan_sources(listed, c_present, ".c"), *scan_sources(listed, python_present, ".py")]
     found += scan_sources(listed, shaders, ".comp")
+    for suffix in (".vert", ".frag"):
+        found += scan_sources(listed, [name_of(path) for path in (ROOT / "shaders").glob("*" + suffix)], suffix)
     assert not found, complaints_text(found)
     running = [name for name in listed if name.endswith(".comp")]
     assert running and running == sorted(running), "the passes are not in running order: %s" % running
 
 
 def test_every_shader_says_what_it_does():
-    for path in sorted((ROOT / "shaders").glob("*.comp")):
+    for path in sorted(path for suffix in ("comp", "vert", "frag") for path in (ROOT / "shaders").glob("*." + suffix)):
         assert re.match(r"\d\d_\w+$", path.stem), "%s: a pass begins with its number in running order" % name_of(path)
         lines = path.read_text().split("\n")[:10]
         assert lines[0].startswith("// %s: " % path.stem), "%s must begin with '// %s: what it does'" % (
@@ -431,7 +433,8 @@ def test_every_shader_says_what_it_does():
             path.stem,
         )
         head = " ".join(line for line in lines if line.startswith("//"))
-        missing = [word for word in ("In:", "Out:", "Groups", "arrier") if word not in head]
+        wanted = ("In:", "Out:", "Groups", "arrier") if path.suffix == ".comp" else ("In:", "Out:")
+        missing = [word for word in wanted if word not in head]
         assert not missing, "%s does not say in its first lines: %s" % (name_of(path), missing)
 
 

@@ -23,7 +23,7 @@ static void close_gpu(SandGpu *gpu)
 {
 	CHECK_INT(sand_gpu_error_count(gpu), 0);
 	SandGpuCounts counts = sand_gpu_counts(gpu);
-	CHECK_INT(counts.buffers + counts.textures + counts.programs + counts.fences + counts.reads, 0);
+	CHECK_INT(counts.buffers + counts.textures + counts.programs + counts.fences + counts.reads + counts.targets, 0);
 	CHECK_INT(counts.bytes, 0);
 	sand_gpu_destroy(gpu);
 }
@@ -462,10 +462,14 @@ static SandStatus shader_job(SandGpu *gpu, void *user, SandError *err)
 	             SAND_ERROR_ARGUMENT, err);
 	CHECK_CONTAINS(err->message, "99_absent.comp");
 	CHECK_INT(program.id, 0);
-	// Every embedded shader compiles here.
+	// Every embedded shader that computes compiles here.
 	int index = 0;
 	for (const char *name; (name = sand_gpu_shader_name(index)) != NULL; ++index)
 	{
+		if (strstr(name, ".comp") == NULL)
+		{
+			continue;
+		}
 		CHECK_STATUS(sand_gpu_program_create(gpu, &(SandGpuProgramDesc){.name = name}, &program, err), SAND_OK, err);
 		CHECK(sand_gpu_program_group_size(gpu, program) > 0);
 		sand_gpu_program_destroy(gpu, program);
@@ -637,6 +641,221 @@ static void textures_are_fetched_to_the_bit(void)
 }
 
 /// What a batch of the engine does: work, a fence, a read-back that is fetched in a later job.
+// Drawing
+
+/// Rows of the draws: clip position, point size or unused, and a number.
+typedef struct Row
+{
+	float place[4];
+	uint32_t number;
+} Row;
+
+static const char *const draw_vertex = "layout(location = 0) in vec4 place;\n"
+                                       "layout(location = 1) in uint number;\n"
+                                       "layout(location = 0) uniform uint scale;\n"
+                                       "flat out uint shade;\n"
+                                       "void main()\n"
+                                       "{\n"
+                                       "	gl_Position = vec4(place.xyz, 1);\n"
+                                       "	gl_PointSize = place.w;\n"
+                                       "	shade = number * scale;\n"
+                                       "}\n";
+static const char *const draw_fragment = "flat in uint shade;\n"
+                                         "layout(location = 0) out vec4 colour;\n"
+                                         "layout(location = 1) out vec4 place;\n"
+                                         "void main()\n"
+                                         "{\n"
+                                         "	colour = vec4(float(shade) / 255.0, 0, 1, 1);\n"
+                                         "	place = vec4(gl_FragCoord.xy, gl_FragCoord.z, float(shade));\n"
+                                         "}\n";
+static const char *const cover_vertex = "void main()\n"
+                                        "{\n"
+                                        "	gl_Position = vec4(gl_VertexID == 1 ? 3 : -1, gl_VertexID == 2 ? 3 : -1, "
+                                        "0, 1);\n"
+                                        "}\n";
+static const char *const compare_fragment =
+    "layout(binding = 0) uniform sampler2DShadow depths;\n"
+    "layout(binding = 1) uniform sampler2D colours;\n"
+    "layout(location = 0) out float lit;\n"
+    "void main()\n"
+    "{\n"
+    "	ivec2 size = textureSize(depths, 0);\n"
+    "	lit = texture(depths, vec3(gl_FragCoord.xy / vec2(size), 0.6)) + 2.0 * texelFetch(colours, "
+    "ivec2(gl_FragCoord.xy), 0).r;\n"
+    "}\n";
+
+enum
+{
+	DRAW_WIDTH = 16,
+	DRAW_HEIGHT = 8,
+	DRAW_TEXELS = DRAW_WIDTH * DRAW_HEIGHT
+};
+
+static SandStatus draw_job(SandGpu *gpu, void *user, SandError *err)
+{
+	(void)user;
+	// A far triangle over everything, a near point of 4 x 4 pixels about the corner between (4, 4) and (3, 3), and a
+	// point whose centre is outside.
+	static const Row rows[] = {
+	    {{-1, -1, 0.8f, 1}, 100},  {{3, -1, 0.8f, 1}, 100},   {{-1, 3, 0.8f, 1}, 100},
+	    {{-0.5f, 0, -0.5f, 4}, 7}, {{1.5f, 0, -0.5f, 16}, 9},
+	};
+	static uint8_t bytes[DRAW_TEXELS][4];
+	static float places[DRAW_TEXELS][4], depths[DRAW_TEXELS], lit[DRAW_TEXELS];
+	SandGpuTexture colour = {0}, place = {0}, depth = {0}, result = {0}, field = {0};
+	SandGpuTarget target = {0}, second = {0}, bad = {0};
+	SandGpuProgram program = {0}, compare = {0}, counts = {0};
+	SandGpuBuffer buffer = {0};
+	SandGpuImageDesc image = {.width = DRAW_WIDTH, .height = DRAW_HEIGHT, .label = "colour"};
+	CHECK_STATUS(sand_gpu_image_create(gpu, &image, &colour, err), SAND_OK, err);
+	image.format = SAND_GPU_RGBA32F;
+	CHECK_STATUS(sand_gpu_image_create(gpu, &image, &place, err), SAND_OK, err);
+	image.format = SAND_GPU_R32F;
+	CHECK_STATUS(sand_gpu_image_create(gpu, &image, &result, err), SAND_OK, err);
+	image = (SandGpuImageDesc){DRAW_WIDTH, DRAW_HEIGHT, SAND_GPU_DEPTH32F, false, true, "depth"};
+	CHECK_STATUS(sand_gpu_image_create(gpu, &image, &depth, err), SAND_OK, err);
+	CHECK_INT(sand_gpu_counts(gpu).bytes, DRAW_TEXELS * (4 + 16 + 4 + 4));
+	SandGpuTargetDesc all = {{colour, place}, 2, depth, "target"};
+	CHECK_STATUS(sand_gpu_target_create(gpu, &all, &target, err), SAND_OK, err);
+	CHECK_STATUS(sand_gpu_target_create(gpu, &(SandGpuTargetDesc){{result}, 1, {0}, "second"}, &second, err), SAND_OK,
+	             err);
+	CHECK_INT(sand_gpu_target_state(gpu, target), SAND_GPU_VALID);
+	SandGpuProgramDesc desc = {"draw", draw_vertex, "draw fragment", draw_fragment, NULL};
+	CHECK_STATUS(sand_gpu_program_create(gpu, &desc, &program, err), SAND_OK, err);
+	CHECK_INT(sand_gpu_program_group_size(gpu, program), 0);
+	desc = (SandGpuProgramDesc){"cover", cover_vertex, "compare", compare_fragment, NULL};
+	CHECK_STATUS(sand_gpu_program_create(gpu, &desc, &compare, err), SAND_OK, err);
+	CHECK_STATUS(sand_gpu_buffer_create(gpu, sizeof rows, "rows", &buffer, err), SAND_OK, err);
+	sand_gpu_upload(gpu, buffer, 0, rows, sizeof rows);
+	sand_gpu_set_uint(gpu, program, 0, 2);
+	SandGpuDraw draw = {
+	    .target = target,
+	    .program = program,
+	    .inputs = {{buffer, 0, sizeof(Row), 4, false, false},
+	               {buffer, offsetof(Row, number), sizeof(Row), 1, true, false}},
+	    .input_count = 2,
+	    .vertex_count = 3,
+	};
+	SandGpuDraw points = draw;
+	points.inputs[0].offset += 3 * (int64_t)sizeof(Row);
+	points.inputs[1].offset += 3 * (int64_t)sizeof(Row);
+	points.vertex_count = 2;
+	points.is_points = true;
+	sand_gpu_target_clear(gpu, target, (const float[4]){0});
+	sand_gpu_draw(gpu, &points); // the nearer first: the depth test keeps it
+	sand_gpu_draw(gpu, &draw);
+	CHECK_STATUS(sand_gpu_image_read(gpu, colour, bytes, sizeof bytes, err), SAND_OK, err);
+	CHECK_STATUS(sand_gpu_image_read(gpu, place, places, sizeof places, err), SAND_OK, err);
+	CHECK_STATUS(sand_gpu_image_read(gpu, depth, depths, sizeof depths, err), SAND_OK, err);
+	sand_gpu_bind_texture(gpu, 0, depth);
+	sand_gpu_bind_texture(gpu, 1, colour);
+	sand_gpu_draw(gpu, &(SandGpuDraw){.target = second, .program = compare, .vertex_count = 3, .ignores_depth = true});
+	CHECK_STATUS(sand_gpu_image_read(gpu, result, lit, sizeof lit, err), SAND_OK, err);
+	int wrong_count = 0, point_count = 0;
+	for (int i = 0; i < DRAW_TEXELS; ++i)
+	{
+		int x = i % DRAW_WIDTH, y = i / DRAW_WIDTH;
+		bool is_point = x >= 2 && x < 6 && y >= 2 && y < 6;
+		uint8_t shade = is_point ? 14 : 200;
+		float z = is_point ? 0.25f : 0.9f;
+		float light = (is_point ? 0.0f : 1.0f) + 2.0f * (float)shade / 255.0f;
+		point_count += is_point;
+		wrong_count += bytes[i][0] != shade || bytes[i][1] != 0 || bytes[i][2] != 255 || bytes[i][3] != 255;
+		wrong_count += places[i][0] != (float)x + 0.5f || places[i][1] != (float)y + 0.5f;
+		wrong_count += fabsf(depths[i] - z) > 1e-6f || places[i][3] != (float)shade;
+		wrong_count += fabsf(lit[i] - light) > 1e-6f;
+	}
+	CHECK_INT(point_count, 16);
+	CHECK_INT(wrong_count, 0);
+
+	// One row per instance, three vertices each: the last instance wins where depths are not looked at.
+	sand_gpu_target_clear(gpu, target, (const float[4]){0});
+	SandGpuDraw instances = draw;
+	instances.inputs[1].is_per_instance = true;
+	instances.inputs[1].offset = (int64_t)offsetof(Row, number) + 2 * (int64_t)sizeof(Row);
+	instances.instance_count = 2;
+	instances.ignores_depth = true;
+	sand_gpu_draw(gpu, &instances);
+	CHECK_STATUS(sand_gpu_image_read(gpu, colour, bytes, sizeof bytes, err), SAND_OK, err);
+	CHECK_STATUS(sand_gpu_image_read(gpu, depth, depths, sizeof depths, err), SAND_OK, err);
+	for (int i = 0; i < DRAW_TEXELS; ++i)
+	{
+		wrong_count += bytes[i][0] != 14 || depths[i] != 1;
+	}
+	CHECK_INT(wrong_count, 0);
+
+	// Misuse is a sentence, and the device goes on.
+	draw.vertex_count = 6;
+	sand_gpu_draw(gpu, &draw);
+	CHECK_STATUS(sand_gpu_check(gpu, err), SAND_ERROR_GPU, err);
+	CHECK_CONTAINS(err->message, "'rows'");
+	sand_gpu_draw(gpu, &(SandGpuDraw){.program = program, .vertex_count = 3});
+	CHECK_STATUS(sand_gpu_check(gpu, err), SAND_ERROR_GPU, err);
+	CHECK_CONTAINS(err->message, "target");
+	CHECK_STATUS(
+	    sand_gpu_program_create(gpu, &(SandGpuProgramDesc){"count", count_text, NULL, NULL, NULL}, &counts, err),
+	    SAND_OK, err);
+	sand_gpu_draw(gpu, &(SandGpuDraw){.target = target, .program = counts, .vertex_count = 3});
+	CHECK_STATUS(sand_gpu_check(gpu, err), SAND_ERROR_GPU, err);
+	CHECK_CONTAINS(err->message, "does not draw");
+	sand_gpu_dispatch(gpu, program, 3);
+	CHECK_STATUS(sand_gpu_check(gpu, err), SAND_ERROR_GPU, err);
+	CHECK_CONTAINS(err->message, "does not compute");
+	CHECK_STATUS(sand_gpu_image_read(gpu, colour, bytes, 4, err), SAND_ERROR_GPU, err);
+	SandGpuTextureDesc solid = {.width = 2, .height = 2, .depth = 2, .label = "solid"};
+	CHECK_STATUS(sand_gpu_texture_create(gpu, &solid, &field, err), SAND_OK, err);
+	CHECK_STATUS(sand_gpu_image_read(gpu, field, bytes, 32, err), SAND_ERROR_GPU, err);
+	CHECK_CONTAINS(err->message, "'solid' is no image");
+	const SandGpuTargetDesc wrong[] = {
+	    {{depth}, 1, {0}, "colours are depths"},
+	    {{colour}, 1, place, "depths are colours"},
+	    {{field}, 1, {0}, "no image"},
+	    {{{0}}, 1, {0}, "nothing"},
+	    {{{0}}, 0, {0}, "empty"},
+	};
+	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; ++i)
+	{
+		CHECK_STATUS(sand_gpu_target_create(gpu, &wrong[i], &bad, err), SAND_ERROR_GPU, err);
+		CHECK_INT(sand_gpu_target_state(gpu, bad), SAND_GPU_FAILED);
+		sand_gpu_target_destroy(gpu, bad);
+	}
+	SandGpuTexture small = {0};
+	image = (SandGpuImageDesc){.width = 2, .height = 2, .label = "small"};
+	CHECK_STATUS(sand_gpu_image_create(gpu, &image, &small, err), SAND_OK, err);
+	CHECK_STATUS(sand_gpu_target_create(gpu, &(SandGpuTargetDesc){{colour, small}, 2, {0}, "uneven"}, &bad, err),
+	             SAND_ERROR_GPU, err);
+	CHECK_CONTAINS(err->message, "2 x 2");
+	sand_gpu_target_destroy(gpu, bad);
+	sand_gpu_texture_destroy(gpu, small);
+	image.width = sand_gpu_info(gpu)->limits.image_size + 1;
+	CHECK_STATUS(sand_gpu_image_create(gpu, &image, &small, err), SAND_ERROR_GPU_MEMORY, err);
+	sand_gpu_texture_destroy(gpu, small);
+	image.width = 0;
+	CHECK_STATUS(sand_gpu_image_create(gpu, &image, &small, err), SAND_ERROR_ARGUMENT, err);
+	desc = (SandGpuProgramDesc){"draw", draw_vertex, "79_wrong.frag", "\nvoid main() { pebble = 1; }\n", NULL};
+	sand_gpu_program_destroy(gpu, counts);
+	CHECK_STATUS(sand_gpu_program_create(gpu, &desc, &counts, err), SAND_ERROR_GPU, err);
+	CHECK_CONTAINS(err->message, "at 79_wrong.frag line 2");
+
+	sand_gpu_program_destroy(gpu, counts);
+	sand_gpu_program_destroy(gpu, program);
+	sand_gpu_program_destroy(gpu, compare);
+	sand_gpu_buffer_destroy(gpu, buffer);
+	sand_gpu_target_destroy(gpu, target);
+	sand_gpu_target_destroy(gpu, second);
+	sand_gpu_texture_destroy(gpu, field);
+	sand_gpu_texture_destroy(gpu, result);
+	sand_gpu_texture_destroy(gpu, depth);
+	sand_gpu_texture_destroy(gpu, place);
+	sand_gpu_texture_destroy(gpu, colour);
+	return SAND_OK;
+}
+
+static void points_and_triangles_are_drawn_to_the_pixel(void)
+{
+	run_on_gpu(draw_job, NULL);
+}
+
 typedef struct Batch
 {
 	SandGpuProgram program;
@@ -644,6 +863,9 @@ typedef struct Batch
 	SandGpuTexture texture;
 	SandGpuFence fence;
 	SandGpuRead reads[2];
+	SandGpuProgram cover;
+	SandGpuTexture colour, depth;
+	SandGpuTarget target;
 	uint32_t count;
 	uint32_t *fetched[2];
 } Batch;
@@ -671,6 +893,22 @@ static SandStatus batch_make_job(SandGpu *gpu, void *user, SandError *err)
 		status =
 		    sand_gpu_read_create(gpu, batch->count * 4, i == 0 ? "even frames" : "odd frames", &batch->reads[i], err);
 	}
+	if (status == SAND_OK)
+	{
+		static const char text[] = "layout(location = 0) out vec4 c; void main() { c = vec4(0, 1, 0, 1); }\n";
+		SandGpuProgramDesc desc = {"cover", cover_vertex, "green", text, NULL};
+		status = sand_gpu_program_create(gpu, &desc, &batch->cover, err);
+	}
+	for (int i = 0; i < 2 && status == SAND_OK; ++i)
+	{
+		SandGpuImageDesc desc = {4, 4, i == 0 ? SAND_GPU_RGBA8 : SAND_GPU_DEPTH32F, false, false, "picture"};
+		status = sand_gpu_image_create(gpu, &desc, i == 0 ? &batch->colour : &batch->depth, err);
+	}
+	if (status == SAND_OK)
+	{
+		SandGpuTargetDesc desc = {{batch->colour}, 1, batch->depth, "picture"};
+		status = sand_gpu_target_create(gpu, &desc, &batch->target, err);
+	}
 	return status;
 }
 
@@ -694,6 +932,14 @@ static SandStatus batch_work_job(SandGpu *gpu, void *user, SandError *err)
 		sand_gpu_read_add(gpu, batch->reads[i], batch->words, half, half);
 		sand_gpu_read_add(gpu, batch->reads[i], batch->words, 0, half);
 		status = sand_gpu_read_begin(gpu, batch->reads[i], err);
+	}
+	if (status == SAND_OK)
+	{
+		uint8_t bytes[16][4] = {{0}};
+		sand_gpu_target_clear(gpu, batch->target, (const float[4]){0});
+		sand_gpu_draw(gpu, &(SandGpuDraw){.target = batch->target, .program = batch->cover, .vertex_count = 3});
+		status = sand_gpu_image_read(gpu, batch->colour, bytes, sizeof bytes, err);
+		CHECK_INT(bytes[15][1], status == SAND_OK ? 255 : 0);
 	}
 	return status == SAND_OK ? sand_gpu_fence_create(gpu, &batch->fence, err) : status;
 }
@@ -723,6 +969,10 @@ static SandStatus batch_free_job(SandGpu *gpu, void *user, SandError *err)
 	sand_gpu_fence_destroy(gpu, batch->fence);
 	sand_gpu_read_destroy(gpu, batch->reads[0]);
 	sand_gpu_read_destroy(gpu, batch->reads[1]);
+	sand_gpu_target_destroy(gpu, batch->target);
+	sand_gpu_texture_destroy(gpu, batch->colour);
+	sand_gpu_texture_destroy(gpu, batch->depth);
+	sand_gpu_program_destroy(gpu, batch->cover);
 	sand_gpu_texture_destroy(gpu, batch->texture);
 	sand_gpu_buffer_destroy(gpu, batch->fold);
 	sand_gpu_buffer_destroy(gpu, batch->words);
@@ -770,7 +1020,8 @@ static SandStatus run_batch(const SandGpuDesc *desc, bool frees, SandError *err)
 		if (freed == SAND_OK)
 		{
 			SandGpuCounts counts = sand_gpu_counts(gpu);
-			CHECK_INT(counts.buffers + counts.textures + counts.programs + counts.fences + counts.reads, 0);
+			CHECK_INT(
+			    counts.buffers + counts.textures + counts.programs + counts.fences + counts.reads + counts.targets, 0);
 			CHECK_INT(counts.bytes, 0);
 		}
 		else if (status == SAND_OK)
@@ -971,9 +1222,10 @@ static void every_nth_fault_ends_in_a_sentence_without_a_leak(void)
 	} kinds[] = {
 	    {"context", offsetof(SandGpuFaults, context), SAND_ERROR_GPU, 1},
 	    {"buffer", offsetof(SandGpuFaults, buffer), SAND_ERROR_GPU_MEMORY, 4},
-	    {"texture", offsetof(SandGpuFaults, texture), SAND_ERROR_GPU_MEMORY, 1},
-	    {"program", offsetof(SandGpuFaults, program), SAND_ERROR_GPU, 1},
-	    {"dispatch", offsetof(SandGpuFaults, dispatch), SAND_ERROR_GPU, 2},
+	    {"texture", offsetof(SandGpuFaults, texture), SAND_ERROR_GPU_MEMORY, 3},
+	    {"target", offsetof(SandGpuFaults, target), SAND_ERROR_GPU, 1},
+	    {"program", offsetof(SandGpuFaults, program), SAND_ERROR_GPU, 2},
+	    {"dispatch", offsetof(SandGpuFaults, dispatch), SAND_ERROR_GPU, 3},
 	    {"fence", offsetof(SandGpuFaults, fence), SAND_ERROR_GPU, 4},
 	    {"reset", offsetof(SandGpuFaults, reset), SAND_ERROR_GPU_LOST, 8},
 	};
@@ -1109,6 +1361,7 @@ void test_gpu(void)
 	RUN(shaders_are_refused_with_file_and_line);
 	RUN(structs_lie_alike_in_c_and_in_shaders);
 	RUN(textures_are_fetched_to_the_bit);
+	RUN(points_and_triangles_are_drawn_to_the_pixel);
 	RUN(frames_come_back_while_the_next_is_made);
 	RUN(misused_objects_give_sentences);
 	RUN(timers_count_every_pass);
