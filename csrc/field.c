@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "glfield.h"
 #include "rows.h"
 #include "sort.h"
 
@@ -55,6 +56,7 @@ typedef struct Build
 	const uint64_t *sorted;
 	int32_t *starts; // per brick, + 1: its first record
 	int brick_count;
+	SandGlFieldWork *gl; // NULL = the processor
 } Build;
 
 static bool is_cancelled(const Build *build)
@@ -483,9 +485,40 @@ static int bits_of(uint64_t limit)
 	return bits;
 }
 
+// The device lists and sorts what it can hold; *is_done_out tells.
+static SandStatus sort_on_device(Build *build, SandSorter **sorter_out, bool *is_done_out, SandError *err)
+{
+	const int32_t *bricks = build->field->bricks;
+	int64_t count = 0;
+	*is_done_out = false;
+	SandStatus status = sand_glfield_count(build->gl, &count, err);
+	if (status != SAND_OK || count > sand_glfield_pair_limit(build->gl))
+	{
+		return status;
+	}
+	status = sand_sorter_create((int)count, sorter_out, err);
+	if (status != SAND_OK)
+	{
+		return status;
+	}
+	uint64_t total = (uint64_t)bricks[0] * (uint64_t)bricks[1] * (uint64_t)bricks[2];
+	build->records = sand_sorter_records(*sorter_out);
+	build->sorted = build->records;
+	build->triangle_task_count = 1;
+	build->counts[1] = count;
+	*is_done_out = true;
+	return sand_glfield_list(build->gl, count, bits_of(total - 1), build->records, err);
+}
+
 static SandStatus sort_records(Build *build, SandPool *pool, SandSorter **sorter_out, SandError *err)
 {
 	const SandField *field = build->field;
+	bool is_done = false;
+	SandStatus device = build->gl != NULL ? sort_on_device(build, sorter_out, &is_done, err) : SAND_OK;
+	if (device != SAND_OK || is_done)
+	{
+		return device;
+	}
 	build->triangle_task_count = sand_block_count(build->mesh->triangle_count, TRIANGLES_SMALLEST);
 	sand_pool_run(pool, list_task, build, build->triangle_task_count);
 	for (int task = 0; task < build->triangle_task_count; ++task)
@@ -572,9 +605,21 @@ static SandStatus make_bricks(Build *build, SandError *err)
 	return SAND_OK;
 }
 
-static SandStatus build_field(Build *build, SandPool *pool, SandSorter **sorter_out, SandError *err)
+static SandStatus build_field(Build *build, SandGpu *gpu, SandPool *pool, SandSorter **sorter_out, SandError *err)
 {
 	SandStatus status = lay_grid(build, err);
+	if (status == SAND_OK && gpu != NULL)
+	{
+		SandGlFieldDesc desc = {.gpu = gpu,
+		                        .surface = build->surface,
+		                        .inverse_voxel = build->inverse_voxel,
+		                        .band = build->band,
+		                        .voxel = build->field->info.voxel,
+		                        .cancel = build->cancel};
+		memcpy(desc.origin, build->field->info.origin, sizeof(desc.origin));
+		memcpy(desc.bricks, build->field->bricks, sizeof(desc.bricks));
+		status = sand_glfield_create(&desc, pool, &build->gl, err);
+	}
 	if (status == SAND_OK)
 	{
 		status = sort_records(build, pool, sorter_out, err);
@@ -583,12 +628,18 @@ static SandStatus build_field(Build *build, SandPool *pool, SandSorter **sorter_
 	{
 		status = make_bricks(build, err);
 	}
-	if (status == SAND_OK && !is_cancelled(build))
+	if (status == SAND_OK && !is_cancelled(build) && build->gl != NULL)
+	{
+		const SandField *field = build->field;
+		status = sand_glfield_fill(build->gl, field->keys, build->starts, build->sorted, build->brick_count,
+		                           field->values, err);
+	}
+	else if (status == SAND_OK && !is_cancelled(build))
 	{
 		build->brick_task_count = sand_block_count(build->brick_count, BRICKS_SMALLEST);
 		sand_pool_run(pool, brick_task, build, build->brick_task_count);
 	}
-	if (status == SAND_OK && is_cancelled(build))
+	if (status == SAND_CANCELLED || (status == SAND_OK && is_cancelled(build)))
 	{
 		return sand_fail(err, SAND_CANCELLED, "The distance field of mesh '%s' was cancelled",
 		                 sand_mesh_name(build->mesh));
@@ -620,8 +671,9 @@ SandStatus sand_field_create(const SandSurface *surface, const SandFieldDesc *de
 		field->info.band = desc->band > 0 ? desc->band : BAND_DEFAULT * desc->voxel;
 		// A node just at the band is in it.
 		build.band = (1 + 1e-6) * (double)field->info.band * build.inverse_voxel;
-		status = build_field(&build, pool, &sorter, err);
+		status = build_field(&build, desc->gpu, pool, &sorter, err);
 	}
+	sand_glfield_destroy(build.gl);
 	sand_free(build.starts);
 	sand_sorter_destroy(sorter);
 	if (status != SAND_OK)

@@ -7,6 +7,7 @@
 #ifndef SAND_FIELD_H
 #define SAND_FIELD_H
 
+#include "gpu.h"
 #include "surface.h"
 
 typedef struct SandField SandField;
@@ -16,6 +17,8 @@ typedef struct SandFieldDesc
 	float voxel;              // m, > 0: distance of nodes
 	float band;               // m: nodes at least this near to the surface have values; at most 100 voxels; 0 = 3
 	const SandCancel *cancel; // may be NULL
+	SandGpu *gpu;             // computes it (csrc/glfield.h): the same bricks, and on a device that computes like the
+	                          // processor the same bits; NULL = the processor. Must not be in use by others meanwhile
 } SandFieldDesc;
 
 typedef struct SandFieldInfo
@@ -29,7 +32,8 @@ typedef struct SandFieldInfo
 
 /// Built on the threads of pool (NULL = this thread), the same bits for every thread count. Fails: SAND_ERROR_ARGUMENT
 /// (voxel or band not finite or out of range; more than 2^31 bricks in the grid, or pairs of triangle and brick: says
-/// how large a voxel would do), SAND_ERROR_MEMORY (says the bytes), SAND_CANCELLED. On failure *field_out is NULL.
+/// how large a voxel would do), SAND_ERROR_MEMORY (says the bytes), SAND_CANCELLED, and with a device as
+/// sand_glfield_create does. On failure *field_out is NULL.
 SandStatus sand_field_create(const SandSurface *surface, const SandFieldDesc *desc, SandPool *pool,
                              SandField **field_out, SandError *err);
 void sand_field_destroy(SandField *field); // NULL is fine

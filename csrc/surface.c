@@ -1158,6 +1158,40 @@ const int32_t *sand_surface_order(const SandSurface *s)
 	return s->order;
 }
 
+_Static_assert(sizeof(Node) == SAND_TREE_NODE_FLOATS * sizeof(float) &&
+                   sizeof(Leaf) == SAND_TREE_LEAF_FLOATS * sizeof(float) &&
+                   sizeof(Dipoles) == SAND_TREE_DIPOLE_FLOATS * sizeof(float),
+               "as surface.h and shaders/tree.glsl have them");
+
+SandSurfaceTree sand_surface_tree(const SandSurface *s)
+{
+	SandSurfaceTree tree = {.extent = s->extent,
+	                        .turn = s->turn,
+	                        .nodes = (const float *)s->nodes,
+	                        .leaves = (const float *)s->leaves,
+	                        .dipoles = (const float *)s->dipoles,
+	                        .order = s->order,
+	                        .first_of_vertex = s->first_of_vertex,
+	                        .triangles_of_vertex = s->triangles_of_vertex,
+	                        .node_count = s->levels[s->level_count - 1].first + 1,
+	                        .leaf_count = s->leaf_count,
+	                        .level_count = s->level_count};
+	memcpy(tree.middle, s->middle, sizeof(tree.middle));
+	for (int i = 0; i < s->level_count; ++i)
+	{
+		tree.level_first[i] = s->levels[i].first;
+	}
+	return tree;
+}
+
+void sand_surface_vertex_normal(const SandSurface *s, int vertex, double normal_out[3])
+{
+	Vec normal = vertex_normal(s, vertex);
+	normal_out[0] = normal.x;
+	normal_out[1] = normal.y;
+	normal_out[2] = normal.z;
+}
+
 // ------------------------------------------------------------------------------------------------- winding
 
 // Solid angle over 4 pi of a triangle seen from p.

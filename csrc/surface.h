@@ -56,4 +56,26 @@ double sand_surface_distance(const SandSurface *surface, const double place[3]);
 bool sand_surface_is_clean(const SandSurface *surface);
 const char *sand_surface_warning(const SandSurface *surface);
 
+/// The tree as it lies in memory, for a device that searches it as well. Four children or triangles side by side: a
+/// number of the first, of the second, .. Owned by the surface.
+typedef struct SandSurfaceTree
+{
+	double middle[3];                      // m: vertices of nodes and leaves are relative to it
+	double extent;                         // m, half of the largest side of the box
+	double turn;                           // -1 when the mesh is inside out, else 1
+	const float *nodes, *leaves, *dipoles; // SAND_TREE_x_FLOATS each, as surface.c describes them
+	const int32_t *order;                  // triangle of each place in the leaves
+	const int32_t *first_of_vertex;        // into triangles_of_vertex, vertex_count + 1
+	const int32_t *triangles_of_vertex;
+	int node_count, leaf_count, level_count;
+	int level_first[16]; // node, of each level from the leaves' up
+} SandSurfaceTree;
+#define SAND_TREE_NODE_FLOATS 24
+#define SAND_TREE_LEAF_FLOATS 64
+#define SAND_TREE_DIPOLE_FLOATS 56
+SandSurfaceTree sand_surface_tree(const SandSurface *surface);
+
+/// Angle-weighted pseudo-normal of a vertex, not of unit length, not turned.
+void sand_surface_vertex_normal(const SandSurface *surface, int vertex, double normal_out[3]);
+
 #endif

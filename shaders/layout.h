@@ -362,4 +362,66 @@ SAND_STRUCT(SandControl)
 	int32_t pad;
 SAND_STRUCT_END(SandControl)
 
+// ---- the sampler ---------------------------------------------------------------------------------------------------
+
+// Storage bindings of passes 70 and up. Theirs is a device of their own, or one that no step is under way on: numbers
+// are the engine's too. 21, 22, 32 and 33 (scan and sort) are shared with it.
+#define SAND_BIND_TREE 0          // SandGlTree
+#define SAND_BIND_TREE_NODES 1    // boxes
+#define SAND_BIND_TREE_LEAVES 2   // triangles in fours
+#define SAND_BIND_TREE_WORDS 3    // triangles, order, triangles around vertices
+#define SAND_BIND_TREE_VERTICES 4
+#define SAND_BIND_TREE_NORMALS 5  // of vertices
+#define SAND_BIND_TREE_DIPOLES 6
+#define SAND_BIND_ASK_PLACES 8    // x y z
+#define SAND_BIND_ASK_DISTANCES 9 // double
+#define SAND_BIND_ASK_SIDES 10    // int
+#define SAND_BIND_FIELD 8         // SandGlField
+#define SAND_BIND_FIELD_REACHES 9 // per triangle, + 1: its first pair with a brick
+#define SAND_BIND_FIELD_RECORDS 10  // triangle and brick of the batch
+#define SAND_BIND_FIELD_BRICKS 11   // per brick of the batch, + 1: its first record; then its number in the grid
+#define SAND_BIND_FIELD_VIEWS 12    // nine vec4 per record
+#define SAND_BIND_FIELD_SQUARES 13  // per node: voxels^2; then voxels; then m, with the sign
+#define SAND_BIND_FIELD_HEIGHTS 14  // per node: voxels over the nearest face
+#define SAND_BIND_FIELD_CODES 15    // per node: its side, or the node whose side is its own
+#define SAND_BIND_FIELD_ASKED 16    // how many, how many unsure, then nodes whose side is asked for
+
+// Which side of a mesh a place is on.
+#define SAND_SIDE_NONE 0
+#define SAND_SIDE_OUT 1
+#define SAND_SIDE_IN 2
+#define SAND_SIDE_UNSURE 3
+#define SAND_SIDE_OF 16 // + n: that of node n of the brick
+
+// A mesh and its tree: where things lie in the buffers.
+SAND_STRUCT(SandGlTree)
+	double zero; // that no compiler sees
+	double middle[3], extent; // m
+	double turn;  // -1 when the mesh is inside out, else 1
+	double doubt; // winding numbers so near to a half are the host's to judge
+	double bounds_min[3], bounds_max[3]; // m
+	int32_t triangle_count;
+	int32_t order, around_first, around; // first words
+	int32_t is_clean;
+	int32_t level_count;
+	int32_t level_first[16]; // first node of each level, from the leaves' up
+SAND_STRUCT_END(SandGlTree)
+SAND_OFFSET(SandGlTree, level_first, 128)
+SAND_SIZE(SandGlTree, 192)
+
+// The grid of a distance field, and the batch of bricks under way.
+SAND_STRUCT(SandGlField)
+	double origin[3];     // m, of node (0, 0, 0)
+	double inverse_voxel; // 1/m
+	double reach;         // voxels: the band
+	double voxel;         // m
+	float band, voxel_float; // voxels, m
+	int32_t bricks[3];    // along each axis of the whole grid
+	int32_t triangle_count;
+	int32_t is_clean;
+	int32_t pad;
+SAND_STRUCT_END(SandGlField)
+SAND_OFFSET(SandGlField, pad, 76)
+SAND_SIZE(SandGlField, 80)
+
 #endif

@@ -139,6 +139,7 @@ static const struct
     {"gpu", test_gpu},
     {"gltwins", test_gltwins},
     {"glsim", test_glsim},
+    {"glsample", test_glsample},
 };
 enum
 {

@@ -103,5 +103,6 @@ void test_collider(void);
 void test_gpu(void);
 void test_gltwins(void);
 void test_glsim(void);
+void test_glsample(void);
 
 #endif

@@ -1,0 +1,333 @@
+// Tests of the sampler on a device against the processor's: distances, fields, relaxation. The software device computes
+// floats and doubles as C does, so everything is compared bit for bit there.
+#include "field.h"
+#include "glfield.h"
+#include "glsurface.h"
+#include "layout.h"
+#include "shapes.h"
+
+// ---- help
+
+static SandGpu *device_with(SandGpuFaults *faults, SandStatus *status_out, SandError *err)
+{
+	SandGpu *gpu = NULL;
+	*status_out = sand_gpu_create(&(SandGpuDesc){.refuses_hardware = true, .faults = faults}, &gpu, err);
+	return gpu;
+}
+
+static SandGpu *software_device(void)
+{
+	SandError err = {0};
+	SandStatus status;
+	SandGpu *gpu = device_with(NULL, &status, &err);
+	CHECK_STATUS(status, SAND_OK, &err);
+	return gpu;
+}
+
+// Nothing is left on the device, and no GL error that nobody answered for.
+static void check_clean(SandGpu *gpu)
+{
+	SandGpuCounts counts = sand_gpu_counts(gpu);
+	CHECK_INT(counts.buffers, 0);
+	CHECK_INT(counts.textures, 0);
+	CHECK_INT(counts.programs, 0);
+	CHECK_INT(counts.fences, 0);
+	CHECK_INT(counts.reads, 0);
+	CHECK_INT(sand_gpu_error_count(gpu), 0);
+}
+
+enum
+{
+	SHAPES = 16
+};
+
+// Smooth and sharp, thin, needled, open, one-sided, inside out, overlapping itself, flat, far from the origin.
+static const char *make_shape(int number, TestShape *shape)
+{
+	const float low[3] = {-1, -1, -1}, high[3] = {1, 1, 1}, low_2[3] = {-0.3F, -0.2F, -1.4F},
+	            high_2[3] = {0.5F, 0.9F, 1.3F};
+	switch (number)
+	{
+	case 0:
+		test_shape_box(shape, low, high, false);
+		return "Cube";
+	case 1:
+		test_shape_box(shape, low, high, true);
+		return "Inside out";
+	case 2:
+		test_shape_grid_box(shape, low, high, 6);
+		return "Grid";
+	case 3:
+		test_shape_torus(shape, 1, 0.4, 40, 20);
+		return "Torus";
+	case 4:
+		test_shape_plate(shape, 2, 0.01, 8);
+		return "Plate";
+	case 5:
+		test_shape_trefoil(shape, 2, 0.18, 100, 12);
+		return "Knot";
+	case 6:
+		test_shape_trefoil(shape, 2, 0.3, 100, 12);
+		return "Knot through itself";
+	case 7:
+		test_shape_needle_star(shape, 0.3, 1, 2);
+		return "Star";
+	case 8:
+		test_shape_bumpy(shape, 1, 48, 24);
+		return "Head";
+	case 9:
+		test_shape_bottle(shape, 1, 3, 32);
+		return "Bottle";
+	case 10:
+		test_shape_moebius(shape, 1, 0.5, 40);
+		return "Moebius";
+	case 11:
+		test_shape_box(shape, low, high, false);
+		test_shape_box(shape, low_2, high_2, false);
+		return "Two boxes in each other";
+	case 12:
+		test_shape_open_cylinder(shape, 0.7F, 2, 24);
+		return "Open cylinder";
+	case 13:
+		test_shape_torus(shape, 1, 0.4, 30, 12);
+		test_shape_move(shape, 1000, -2000, 500);
+		return "Far torus";
+	case 14:
+		// Faces without area: on a line, and at one place.
+		test_shape_box(shape, low, high, false);
+		test_shape_vertex(shape, 0, 0, 1.2);
+		test_shape_vertex(shape, 0, 0, 1.4);
+		test_shape_vertex(shape, 0, 0, 1.5);
+		test_shape_triangle(shape, 8, 9, 10);
+		test_shape_triangle(shape, 9, 9, 9);
+		return "Needle faces";
+	default:
+		test_shape_icosphere(shape, 1, 0);
+		test_shape_vertex(shape, 3, 3, 3);
+		test_shape_vertex(shape, 3, 3, 3);
+		test_shape_vertex(shape, 3.2, 3, 3);
+		test_shape_triangle(shape, shape->vertex_count - 3, shape->vertex_count - 2, shape->vertex_count - 1);
+		return "Sphere and a hair";
+	}
+}
+
+typedef struct Thing
+{
+	SandMesh *mesh;
+	SandSurface *surface;
+	double size; // m, longest side
+} Thing;
+
+static Thing thing_of(int number)
+{
+	TestShape shape = {0};
+	SandError err = {0};
+	Thing thing = {0};
+	const char *name = make_shape(number, &shape);
+	thing.mesh = test_shape_mesh(&shape, name);
+	test_shape_free(&shape);
+	CHECK_STATUS(sand_surface_create(thing.mesh, NULL, &thing.surface, &err), SAND_OK, &err);
+	for (int k = 0; k < 3; ++k)
+	{
+		thing.size = fmax(thing.size, (double)thing.mesh->bounds_max[k] - (double)thing.mesh->bounds_min[k]);
+	}
+	return thing;
+}
+
+static void free_thing(Thing *thing)
+{
+	sand_surface_destroy(thing->surface);
+	sand_mesh_destroy(thing->mesh);
+}
+
+// ---- distances of places
+
+enum
+{
+	PLACES = 1500
+};
+
+// Anywhere around, on the mesh's vertices, on its faces, and a hair beside them.
+static void make_places(const Thing *thing, float *places)
+{
+	const SandMesh *mesh = thing->mesh;
+	for (size_t i = 0; i < PLACES; ++i)
+	{
+		int triangle = (int)(sand_random(5, 8 * i) * mesh->triangle_count);
+		double f = sand_random(5, 8 * i + 1), g = (1 - f) * sand_random(5, 8 * i + 2);
+		f = i % 4 == 1 ? 0 : f;
+		g = i % 4 == 1 && i % 8 == 1 ? 0 : g;
+		for (size_t k = 0; k < 3; ++k)
+		{
+			const int32_t *t = mesh->triangles + 3 * (size_t)triangle;
+			double a = (double)mesh->vertices[3 * (size_t)t[0] + k], b = (double)mesh->vertices[3 * (size_t)t[1] + k],
+			       c = (double)mesh->vertices[3 * (size_t)t[2] + k];
+			double low = (double)mesh->bounds_min[k], high = (double)mesh->bounds_max[k];
+			double anywhere = low + (1.4 * sand_random(5, 8 * i + 3 + k) - 0.2) * (high - low);
+			double on = a + f * (b - a) + g * (c - a),
+			       hair = 1e-3 * thing->size * (sand_random(5, 8 * i + 3 + k) - 0.5);
+			places[3 * i + k] = (float)(i % 4 == 0 ? anywhere : i % 4 == 3 ? on + hair : on);
+		}
+	}
+	// Farther than floats can be squared.
+	places[0] = 3e19F;
+	places[4] = -1e30F;
+}
+
+static int count_other_distances(SandGpu *gpu, const Thing *thing, const float *places, double doubt)
+{
+	static double found[PLACES];
+	SandError err = {0};
+	SandGlDistanceDesc desc = {.places = places, .place_count = PLACES, .doubt = doubt};
+	CHECK_STATUS(sand_glsurface_distances(gpu, thing->surface, &desc, NULL, found, &err), SAND_OK, &err);
+	int different = 0;
+	for (size_t i = 0; i < PLACES; ++i)
+	{
+		const float *p = places + 3 * i;
+		double wanted =
+		    sand_surface_distance(thing->surface, (const double[3]){(double)p[0], (double)p[1], (double)p[2]});
+		bool is_same = memcmp(&wanted, &found[i], sizeof(wanted)) == 0;
+		if (!is_same && different++ == 0)
+		{
+			printf("%s at %a %a %a: %a m here, %a m on the device\n", sand_mesh_name(thing->mesh), (double)p[0],
+			       (double)p[1], (double)p[2], wanted, found[i]);
+		}
+	}
+	return different;
+}
+
+static void distances_are_the_processors(void)
+{
+	static float places[3 * PLACES];
+	SandGpu *gpu = software_device();
+	for (int number = 0; number < SHAPES; ++number)
+	{
+		Thing thing = thing_of(number);
+		make_places(&thing, places);
+		CHECK_INT(count_other_distances(gpu, &thing, places, 0), 0);
+		free_thing(&thing);
+	}
+	check_clean(gpu);
+	sand_gpu_destroy(gpu);
+}
+
+static void places_that_the_device_doubts_are_asked_again(void)
+{
+	static float places[3 * PLACES];
+	SandGpu *gpu = software_device();
+	Thing thing = thing_of(11);
+	CHECK(!sand_surface_is_clean(thing.surface));
+	make_places(&thing, places);
+	CHECK_INT(count_other_distances(gpu, &thing, places, 100), 0);
+	free_thing(&thing);
+	sand_gpu_destroy(gpu);
+}
+
+// ---- fields
+
+typedef struct Difference
+{
+	int64_t nodes, values, signs, presence;
+	double worst; // m
+} Difference;
+
+// Every node of the two grids.
+static Difference compare_fields(const SandField *a, const SandField *b)
+{
+	SandFieldInfo info = sand_field_info(a), other = sand_field_info(b);
+	Difference d = {0};
+	CHECK_INT(info.brick_count, other.brick_count);
+	CHECK_INT(info.byte_count, other.byte_count);
+	CHECK(memcmp(info.origin, other.origin, sizeof(info.origin)) == 0 &&
+	      memcmp(info.size, other.size, sizeof(info.size)) == 0);
+	for (int32_t z = 0; z < info.size[2]; ++z)
+	{
+		for (int32_t y = 0; y < info.size[1]; ++y)
+		{
+			for (int32_t x = 0; x < info.size[0]; ++x)
+			{
+				float u = 0, v = 0;
+				bool is_in = sand_field_node(a, x, y, z, &u), is_in_too = sand_field_node(b, x, y, z, &v);
+				d.nodes += is_in;
+				d.presence += is_in != is_in_too;
+				d.signs += is_in && is_in_too && signbit(u) != signbit(v);
+				d.values += is_in && is_in_too && memcmp(&u, &v, sizeof(u)) != 0;
+				d.worst = fmax(d.worst, is_in && is_in_too ? fabs((double)u - (double)v) : 0);
+			}
+		}
+	}
+	return d;
+}
+
+static SandField *field_of(const Thing *thing, double voxel, float band, SandGpu *gpu, SandPool *pool)
+{
+	SandError err = {0};
+	SandField *field = NULL;
+	SandFieldDesc desc = {.voxel = (float)voxel, .band = band, .gpu = gpu};
+	CHECK_STATUS(sand_field_create(thing->surface, &desc, pool, &field, &err), SAND_OK, &err);
+	return field;
+}
+
+static void check_field(const Thing *thing, double voxel, float band, SandGpu *gpu)
+{
+	SandField *here = field_of(thing, voxel, band, NULL, NULL), *there = field_of(thing, voxel, band, gpu, NULL);
+	if (here != NULL && there != NULL)
+	{
+		Difference d = compare_fields(here, there);
+		if (d.values + d.presence > 0)
+		{
+			printf(
+			    "%s, voxel %g m: of %lld nodes %lld are other values, %lld other signs, %lld not in both; at most %g m "
+			    "apart\n",
+			    sand_mesh_name(thing->mesh), voxel, (long long)d.nodes, (long long)d.values, (long long)d.signs,
+			    (long long)d.presence, d.worst);
+		}
+		CHECK(d.nodes > 200);
+		CHECK_INT(d.presence, 0);
+		CHECK_INT(d.signs, 0);
+		CHECK_INT(d.values, 0);
+	}
+	sand_field_destroy(here);
+	sand_field_destroy(there);
+}
+
+static void fields_are_the_processors(void)
+{
+	SandGpu *gpu = software_device();
+	for (int number = 0; number < SHAPES; ++number)
+	{
+		Thing thing = thing_of(number);
+		check_field(&thing, thing.size / 31, 0, gpu);
+		free_thing(&thing);
+	}
+	check_clean(gpu);
+	sand_gpu_destroy(gpu);
+}
+
+static void wide_bands_and_coarse_voxels_are_the_processors(void)
+{
+	SandGpu *gpu = software_device();
+	Thing star = thing_of(7), knot = thing_of(6);
+	check_field(&star, star.size / 12, (float)star.size, gpu);
+	check_field(&knot, knot.size / 6, 0, gpu);
+	check_field(&knot, knot.size / 20, (float)(0.3 * knot.size), gpu);
+	free_thing(&star);
+	free_thing(&knot);
+	sand_gpu_destroy(gpu);
+}
+
+void test_glsample(void)
+{
+	SandGpu *gpu = NULL;
+	SandError err = {0};
+	if (sand_gpu_create(&(SandGpuDesc){.refuses_hardware = true}, &gpu, &err) != SAND_OK)
+	{
+		SKIP("glsample", err.message);
+		return;
+	}
+	sand_gpu_destroy(gpu);
+	RUN(distances_are_the_processors);
+	RUN(places_that_the_device_doubts_are_asked_again);
+	RUN(fields_are_the_processors);
+	RUN(wide_bands_and_coarse_voxels_are_the_processors);
+}
