@@ -1,6 +1,6 @@
 // 75_values: signed distances in metres. In: distances in voxels, codes; location 0 the number of nodes. Out: values in
 // place of the distances, infinite out of the band. Nodes of an unsure one are positive: the host turns them.
-// One invocation per node, groups of 64. A barrier before values are read.
+// One invocation per node. Groups of 64. A barrier before values are read.
 layout(local_size_x = 64) in;
 layout(location = 0) uniform uint node_count;
 #define USE_CODES

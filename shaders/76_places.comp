@@ -1,7 +1,7 @@
 // 76_places: how far places are from a mesh, and on which side; the twin of sand_surface_distance. In: tree with normals
 // and dipoles, places; location 0 the first of this part, 1 the end. Out: distance in m, not signed, and side; those
 // that are unsure, or so far away that floats overflow, are the host's to ask again.
-// One invocation per place, groups of 32: a tree is walked by each alone. A barrier before the answers are read.
+// One invocation per place. Groups of 32: a tree is walked by each alone. A barrier before the answers are read.
 layout(local_size_x = 32) in;
 layout(location = 0) uniform uint place_first;
 layout(location = 1) uniform uint place_end;
