@@ -13,6 +13,7 @@ Standard library only. pip never runs this file: pyproject.toml sends it to meso
 
 import argparse
 import collections
+import concurrent.futures
 import glob
 import hashlib
 import os
@@ -138,11 +139,14 @@ def seconds_text(seconds):
 
 class Progress:
     """One long step: its share done, time used, time left at the pace so far. total 0 = the share is unknown.
-    A terminal sees one line that is drawn again and again; a log sees a line every half minute and one at the end."""
+    A terminal sees one line that is drawn again and again, with all steps that run beside each other; a log sees a line
+    every half minute and one at the end."""
 
     WIDTH = 24
     REDRAW = 0.2  # s
     LOG_EVERY = 30.0  # s
+    lock = threading.RLock()
+    open = []  # the steps that have not closed
 
     def __init__(self, title, total=0.0, stream=None):
         self.title, self.total, self.done, self.note = title, float(total), 0.0, ""
@@ -151,6 +155,8 @@ class Progress:
         self.start = time.monotonic()
         self.drawn = self.start
         self.phase_start, self.phase_done = self.start, 0.0
+        with Progress.lock:
+            Progress.open.append(self)
 
     def restart(self, title, total):
         """The same step goes on with other units: the pace is measured anew."""
@@ -185,21 +191,27 @@ class Progress:
 
     def close(self, note=""):
         text = "%s: %s%s" % (self.title, note + ", " if note else "", seconds_text(time.monotonic() - self.start))
-        self._write(text, is_last=True)
+        with Progress.lock:
+            Progress.open.remove(self)
+            self._write(text, is_last=True)
 
     def _write(self, text, is_last=False):
-        if self.is_terminal:
-            columns = shutil.get_terminal_size().columns
-            self.stream.write("\r\x1b[K" + text[: columns - 1] + ("\n" if is_last else ""))
-        else:
-            self.stream.write(text + "\n")
-        self.stream.flush()
+        with Progress.lock:
+            if self.is_terminal:
+                if not is_last:
+                    text = " | ".join(one.line(time.monotonic()) for one in Progress.open)
+                columns = shutil.get_terminal_size().columns
+                self.stream.write("\r\x1b[K" + text[: columns - 1] + ("\n" if is_last else ""))
+            else:
+                self.stream.write(text + "\n")
+            self.stream.flush()
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Running other programs
 
 Run = collections.namedtuple("Run", "code lines log is_late")
+RUNNING = set()  # programs that end with us
 
 
 def clean_environment(**changes):
@@ -239,6 +251,7 @@ def run(command, title, total=0.0, on_line=None, on_tick=None, env=None, limit=N
         errors="replace",
         start_new_session=True,
     )
+    RUNNING.add(process)
     pending = queue.Queue()
 
     def read():
@@ -271,6 +284,8 @@ def run(command, title, total=0.0, on_line=None, on_tick=None, env=None, limit=N
     except BaseException:
         end_session(process)
         raise
+    finally:
+        RUNNING.discard(process)
     progress.close(
         "took longer than %d s and was ended" % limit
         if is_late
@@ -747,6 +762,9 @@ def install_zip(inner, archive, user_folder):
 # Tests
 
 Part = collections.namedtuple("Part", "name passed failed")
+# A test program ready to run: run() returns its Part. Tasks run two at a time: most of them leave a core idle.
+Task = collections.namedtuple("Task", "name run")
+LANES = 2
 CLOSING = re.compile(r"(\d+) passed, (\d+) failed")
 
 
@@ -798,7 +816,7 @@ def last_line(lines):
     return lines[-1] if lines and CLOSING.fullmatch(lines[-1]) else "ended early"
 
 
-def run_c_tests(home, folder, name, env):
+def c_tests(home, folder, name, env):
     must(
         run(
             [home.build_inner, "-m", "ninja", "-C", folder, "barchan_tests"],
@@ -809,14 +827,20 @@ def run_c_tests(home, folder, name, env):
         "Building the C tests failed",
     )
     total = sum(len(re.findall(r"\bRUN\(", path.read_text())) for path in (ROOT / "tests" / "c").glob("test_*.c"))
-    return count_lines(
+    return tests_task(name, [folder / "barchan_tests"], total, env, STEP_LIMIT)
+
+
+def tests_task(name, command, total, env, limit):
+    return Task(
         name,
-        run([folder / "barchan_tests"], name, total, on_line=on_test_line, env=env, limit=STEP_LIMIT, note=last_line),
+        lambda: count_lines(
+            name, run(command, name, total, on_line=on_test_line, env=env, limit=limit, note=last_line)
+        ),
     )
 
 
 def test_c(home, archive):
-    return [run_c_tests(home, RELEASE, "C tests", clean_environment())]
+    return [c_tests(home, RELEASE, "C tests", clean_environment())]
 
 
 def configure_sanitized(home, folder=SANITIZED, sanitizers="address,undefined"):
@@ -851,7 +875,7 @@ def test_sanitized(home, archive):
         ASAN_OPTIONS="detect_leaks=1:detect_stack_use_after_return=1:allocator_may_return_null=1",
         UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1",
     )
-    return [run_c_tests(home, SANITIZED, "C tests under ASan and UBSan", env)]
+    return [c_tests(home, SANITIZED, "C tests under ASan and UBSan", env)]
 
 
 def test_fuzz(home, archive):
@@ -860,7 +884,7 @@ def test_fuzz(home, archive):
     name = "Fuzzing frame files"
     if not can_fuzz():
         print("    %s: 1 skipped: clang with its fuzzer is not here" % name)
-        return [Part(name, 0, 0)]
+        return [Task(name, lambda: Part(name, 0, 0))]
     options = ["-Dextension=false", "-Dfuzz=true", "-Doptimization=1", "-Ddebug=false", "-Db_lundef=false", "-Db_ndebug=false"]
     options += ["-Db_sanitize=address,undefined", "-Dc_args=-g1 -fno-sanitize-recover=all"]
     env = build_environment(home)
@@ -888,29 +912,32 @@ def test_fuzz(home, archive):
     def on_tick(progress):
         progress.update(time.monotonic() - progress.start)
 
-    result = run(
-        [FUZZED / "barchan_fuzz", "-max_total_time=%d" % FUZZ_SECONDS, "-max_len=8192", "-rss_limit_mb=2048"]
-        + ["-artifact_prefix=%s/" % FUZZED, "-print_final_stats=1", grown, ROOT / "tests" / "corpus"],
-        name,
-        FUZZ_SECONDS,
-        on_tick=on_tick,
-        limit=STEP_LIMIT,
-        note=lambda lines: "".join(line for line in lines if line.startswith("Done ")) or "failed",
-    )
-    if result.code != 0:
-        show_failure(result)
-    return [Part(name, int(result.code == 0), int(result.code != 0))]
+    def fuzz():
+        result = run(
+            [FUZZED / "barchan_fuzz", "-max_total_time=%d" % FUZZ_SECONDS, "-max_len=8192", "-rss_limit_mb=2048"]
+            + ["-artifact_prefix=%s/" % FUZZED, "-print_final_stats=1", grown, ROOT / "tests" / "corpus"],
+            name,
+            FUZZ_SECONDS,
+            on_tick=on_tick,
+            limit=STEP_LIMIT,
+            note=lambda lines: "".join(line for line in lines if line.startswith("Done ")) or "failed",
+        )
+        if result.code != 0:
+            show_failure(result)
+        return Part(name, int(result.code == 0), int(result.code != 0))
+
+    return [Task(name, fuzz)]
 
 
 def test_threaded(home, archive):
     """Races between the pool's tasks. Slow to build and run, so only with --all or by name."""
     configure_sanitized(home, THREADED, "thread")
     env = clean_environment(TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1:allocator_may_return_null=1")
-    return [run_c_tests(home, THREADED, "C tests under TSan", env)]
+    return [c_tests(home, THREADED, "C tests under TSan", env)]
 
 
 def run_pytest(home, name, arguments, options=()):
-    report = BUILD / "report.xml"
+    report = BUILD / ("report-%s.xml" % name.split()[0].lower())
     if report.exists():
         report.unlink()
 
@@ -976,16 +1003,18 @@ def install_wheel(home):
 
 
 def test_codebase(home, archive):
-    return [run_pytest(home, "Codebase checks", ["tests/test_codebase.py"])]
+    name = "Codebase checks"
+    return [Task(name, lambda: run_pytest(home, name, ["tests/test_codebase.py"]))]
 
 
 def test_python(home, archive):
-    return [run_pytest(home, "Extension tests", ["tests/py"], ["-X", "dev", "-W", "error"])]
+    name = "Extension tests"
+    return [Task(name, lambda: run_pytest(home, name, ["tests/py"], ["-X", "dev", "-W", "error"]))]
 
 
-def run_blender_tests(version, inner, archive):
+def blender_tests(version, inner, archive):
     """Each tests/blender/test_*.py in a process of its own, with an empty Blender user folder and the zip's path."""
-    parts = []
+    tasks = []
     for script in sorted((ROOT / "tests" / "blender").glob("test_*.py")):
         user_folder = BUILD / "blender" / version / script.stem
         remove_folder(user_folder)
@@ -993,25 +1022,12 @@ def run_blender_tests(version, inner, archive):
         env = clean_environment(BLENDER_USER_RESOURCES=str(user_folder), BARCHAN_ZIP=str(archive))
         total = len(re.findall(r"^def test_", script.read_text(encoding="utf-8"), re.MULTILINE))
         name = "Blender %s, %s" % (version, script.name)
-        parts.append(
-            count_lines(
-                name,
-                run(
-                    [inner, script],
-                    name,
-                    total,
-                    on_line=on_test_line,
-                    env=env,
-                    limit=BLENDER_TEST_LIMIT,
-                    note=last_line,
-                ),
-            )
-        )
-    return parts
+        tasks.append(tests_task(name, [inner, script], total, env, BLENDER_TEST_LIMIT))
+    return tasks
 
 
 def test_blender(home, archive):
-    return run_blender_tests(HOME_BLENDER[home.version], home.inner, archive)
+    return blender_tests(HOME_BLENDER[home.version], home.inner, archive)
 
 
 PARTS = collections.OrderedDict(
@@ -1026,6 +1042,22 @@ PARTS = collections.OrderedDict(
     ]
 )
 EVERYDAY_PARTS = [name for name in PARTS if name != "threaded"]
+# Started in this order, so that no long one is left for the end.
+LONGEST_FIRST = ["threaded", "sanitized", "python", "c", "fuzz", "blender", "codebase"]
+
+
+def run_tasks(tasks):
+    """The parts of the tasks, in their order; they start in that order too, on LANES threads."""
+    with concurrent.futures.ThreadPoolExecutor(LANES) as lanes:
+        futures = [lanes.submit(task.run) for task in tasks]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            for future in futures:
+                future.cancel()
+            for process in list(RUNNING):
+                end_session(process)
+            raise
 
 
 def test_other_blenders(home, archive, own_parts):
@@ -1042,7 +1074,7 @@ def test_other_blenders(home, archive, own_parts):
                 skipped_count += 1
                 continue
             inner = prepare_blender(version, ".venv-bpy-" + version, python)
-            found = run_blender_tests(version, inner, archive) or [Part("Blender " + version, 0, 1)]
+            found = run_tasks(blender_tests(version, inner, archive)) or [Part("Blender " + version, 0, 1)]
             parts += found
         versions = output_of(
             [inner, "-c", "import platform, numpy; print(platform.python_version(), numpy.__version__)"]
@@ -1072,14 +1104,13 @@ def command_test(arguments):
     archive = build_zip(home)
     install_wheel(home)
     configure_sanitized(home)
-    parts, blender_parts = [], []
-    for name in wanted:
-        found = PARTS[name](home, archive) or [Part(name, 0, 1)]
-        if name == "blender":
-            blender_parts = found
-        parts += found
+    tasks = []
+    for name in sorted(wanted, key=LONGEST_FIRST.index):
+        tasks += PARTS[name](home, archive) or [Task(name, lambda name=name: Part(name, 0, 1))]
+    parts = run_tasks(tasks)
     if arguments.all:
-        parts += test_other_blenders(home, archive, blender_parts)
+        own = "Blender %s, " % HOME_BLENDER[home.version]
+        parts += test_other_blenders(home, archive, [part for part in parts if part.name.startswith(own)])
     print()
     for part in parts:
         print("%-44s %4d passed, %d failed" % part)
@@ -1214,7 +1245,8 @@ def main():
     bench.add_argument("--repeats", type=int, default=5, help="the best of them counts")
     bench.set_defaults(run=command_bench)
     arguments = parser.parse_args()
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    # Ctrl-C too: a shell that starts us in the background makes us ignore it, and the programs we run with us.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)  # so that a program we run ends with us
     try:
         return arguments.run(arguments)
