@@ -9,13 +9,16 @@
 #include "glcollider.h"
 #include "layout.h"
 
+#include <assert.h>
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
-#define BATCH_LIMIT 256   // steps in one batch
-#define WAIT_SECONDS 30.0 // for one batch; more is a device that hangs
-#define BUFFER_COUNT 64
+#define BATCH_LIMIT 256      // steps in one batch
+#define WAIT_SECONDS 30.0    // for one batch; more is a device that hangs
+#define SPEEDS_AT_ONCE 32768 // that 10_control looks through alone
+#define DEFINE_BYTES 512     // of the lines that say what a scene has not
 
 SAND_OFFSET(SandSphere, velocity, 16)
 SAND_OFFSET(SandSphere, spin, 32)
@@ -76,16 +79,20 @@ typedef enum Pass
 	PASS_TOUCHES,
 	PASS_NEARS_COUNT,
 	PASS_NEARS,
+	PASS_ENTRIES,
 	PASS_RESTORE,
 	PASS_SUPPORTS,
 	PASS_PAIRS,
+	PASS_CONTACTS,
 	PASS_SUMS,
 	PASS_OBSTACLES,
 	PASS_COLLIDERS,
 	PASS_WATCH,
-	PASS_INFLOW,
 	PASS_LOADS,
 	PASS_MOVE,
+	PASS_MOVE_TURN,
+	PASS_MOVE_CLOSING,
+	PASS_FASTEST,
 	PASS_PLACE,
 	PASS_COUNT
 } Pass;
@@ -121,17 +128,29 @@ static const struct
     [PASS_TOUCHES] = {"touches", "41_touches.comp", "#define WRITE\n"},
     [PASS_NEARS_COUNT] = {"nears, count", "43_nears.comp", NULL},
     [PASS_NEARS] = {"nears", "43_nears.comp", "#define WRITE\n"},
+    [PASS_ENTRIES] = {"entries", "44_entries.comp", NULL},
     [PASS_RESTORE] = {"restore", "46_restore.comp", NULL},
     [PASS_SUPPORTS] = {"supports", "48_supports.comp", NULL},
     [PASS_PAIRS] = {"pairs", "50_pairs.comp", NULL},
+    [PASS_CONTACTS] = {"contacts", "51_contacts.comp", NULL},
     [PASS_SUMS] = {"sums", "52_sums.comp", NULL},
     [PASS_OBSTACLES] = {"obstacles", "54_obstacles.comp", NULL},
     [PASS_COLLIDERS] = {"colliders", "56_colliders.comp", NULL},
     [PASS_WATCH] = {"watch", "57_watch.comp", NULL},
-    [PASS_INFLOW] = {"inflow", "58_inflow.comp", NULL},
     [PASS_LOADS] = {"loads", "59_loads.comp", NULL},
-    [PASS_MOVE] = {"move", "60_move.comp", NULL},
+    [PASS_MOVE] = {"move", "60_move.comp", "#define NO_TURN\n"},
+    [PASS_MOVE_TURN] = {"move, turn", "60_move.comp", NULL},
+    [PASS_MOVE_CLOSING] = {"move, close", "60_move.comp", "#define CLOSING\n"},
+    [PASS_FASTEST] = {"fastest", "61_fastest.comp", NULL},
     [PASS_PLACE] = {"place", "62_place.comp", NULL},
+};
+
+// Words of a texel where shaders read a buffer as texels.
+static const uint8_t texel_words[SAND_BIND_COUNT] = {
+    [SAND_BIND_GRAINS] = 4,  [SAND_BIND_TRAITS] = 4, [SAND_BIND_SPHERES] = 4,      [SAND_BIND_SHAPES] = 4,
+    [SAND_BIND_OFFSETS] = 4, [SAND_BIND_PAIRS] = 4,  [SAND_BIND_STRETCHES] = 4,    [SAND_BIND_FORCES] = 4,
+    [SAND_BIND_SUMS] = 4,    [SAND_BIND_SPEEDS] = 2, [SAND_BIND_ENTRY_FIRSTS] = 1, [SAND_BIND_ADDENDS] = 1,
+    [SAND_BIND_TOUCHES] = 4, [SAND_BIND_LAWS] = 2,   [SAND_BIND_STARTS] = 1,       [SAND_BIND_ENTRIES] = 1,
 };
 
 // A buffer for every binding, bound to it for good.
@@ -146,8 +165,9 @@ struct SandGlSim
 	const SandScene *scene;
 	SandGpu *gpu;
 	SandGpuProgram programs[PASS_COUNT];
-	Buffer buffers[BUFFER_COUNT];
-	SandControl control; // as the host last wrote or read it
+	Buffer buffers[SAND_BIND_COUNT];
+	char defines[DEFINE_BYTES]; // what the scene has not: passes are compiled without it
+	SandControl control;        // as the host last wrote or read it
 	SandGlLevel levels[SAND_LEVELS];
 	uint32_t bucket_count;
 	int chunk_spheres;
@@ -156,6 +176,9 @@ struct SandGlSim
 	bool is_resident; // the device's state is the host's
 	bool has_pairs;   // of a list that is this state's
 	bool has_history;
+	bool has_clusters;    // grains of more than one sphere
+	bool has_big;         // of more than SAND_BIG_GRAIN
+	int force_rows;       // of a force record
 	int64_t spring_count; // saved on the device
 	SandGlMeshes meshes;
 	SandColliderState **states; // per collider, for lists
@@ -175,6 +198,15 @@ typedef struct Job
 
 // ---------------------------------------------------------------------------------------------- buffers and passes
 
+static void bind(SandGlSim *gl, int binding)
+{
+	sand_gpu_bind(gl->gpu, binding, gl->buffers[binding].handle, 0, 0);
+	if (texel_words[binding] > 0)
+	{
+		sand_gpu_bind_texels(gl->gpu, binding, gl->buffers[binding].handle, texel_words[binding]);
+	}
+}
+
 // At least so many bytes at a binding; contents are lost when it grows.
 static SandStatus ensure(SandGlSim *gl, int binding, int64_t bytes, const char *label, SandError *err)
 {
@@ -192,7 +224,7 @@ static SandStatus ensure(SandGlSim *gl, int binding, int64_t bytes, const char *
 	if (status == SAND_OK)
 	{
 		buffer->bytes = sand_gpu_buffer_bytes(gl->gpu, buffer->handle);
-		sand_gpu_bind(gl->gpu, binding, buffer->handle, 0, 0);
+		bind(gl, binding);
 	}
 	return status;
 }
@@ -226,14 +258,23 @@ static void swap_buffers(SandGlSim *gl, int a, int b)
 	Buffer buffer = gl->buffers[a];
 	gl->buffers[a] = gl->buffers[b];
 	gl->buffers[b] = buffer;
-	sand_gpu_bind(gl->gpu, a, gl->buffers[a].handle, 0, 0);
-	sand_gpu_bind(gl->gpu, b, gl->buffers[b].handle, 0, 0);
+	bind(gl, a);
+	bind(gl, b);
 }
 
 static void run_pass(SandGlSim *gl, Pass pass, int64_t count)
 {
 	sand_gpu_timer_start(gl->gpu, (int)pass);
 	sand_gpu_dispatch(gl->gpu, gl->programs[pass], count);
+	sand_gpu_timer_stop(gl->gpu);
+	sand_gpu_barrier(gl->gpu);
+}
+
+// A pass of a step, as many groups as open_passes has said, or none once the device halts.
+static void run_open(SandGlSim *gl, Pass pass, int slot)
+{
+	sand_gpu_timer_start(gl->gpu, (int)pass);
+	sand_gpu_dispatch_indirect(gl->gpu, gl->programs[pass], gl->buffers[SAND_BIND_GROUPS].handle, 12 * (int64_t)slot);
 	sand_gpu_timer_stop(gl->gpu);
 	sand_gpu_barrier(gl->gpu);
 }
@@ -464,7 +505,7 @@ static SandStatus find_pairs(SandGlSim *gl, SandError *err)
 	{
 		return status;
 	}
-	int64_t watch_count = gl->control.watch_count;
+	int64_t watch_count = gl->control.watch_count, records = count + touch_count + near_count;
 	const struct
 	{
 		int binding;
@@ -472,7 +513,8 @@ static SandStatus find_pairs(SandGlSim *gl, SandError *err)
 		const char *label;
 	} wanted[] = {
 	    {SAND_BIND_PAIRS, count * (int64_t)sizeof(SandGlPair), "pairs"},
-	    {SAND_BIND_FORCES, count * (int64_t)sizeof(SandGlForce), "forces of pairs"},
+	    {SAND_BIND_FORCES, records * gl->force_rows * SAND_ROW_BYTES, "forces of pairs"},
+	    {SAND_BIND_ADDENDS, 4 * (records + count), "entries"},
 	    {SAND_BIND_STRETCHES, gl->has_history ? count * 16 : 0, "springs of pairs"},
 	    {SAND_BIND_BACKS, count * 4, "pairs of the higher spheres"},
 	    {SAND_BIND_WATCHES, watch_count * 8, "pairs of sleepers"},
@@ -489,6 +531,8 @@ static SandStatus find_pairs(SandGlSim *gl, SandError *err)
 		return status;
 	}
 	gl->control.pair_count = (int32_t)count;
+	gl->control.touch_count = (int32_t)touch_count;
+	gl->control.near_count = (int32_t)near_count;
 	gl->control.watch_count = 0; // counted again while they are written
 	write_control(gl);
 	run_pass(gl, PASS_SEARCH, spheres);
@@ -507,7 +551,40 @@ static SandStatus find_pairs(SandGlSim *gl, SandError *err)
 	status = make_firsts(gl, SAND_BIND_BACK_FIRSTS, spheres, NULL, err);
 	run_part(gl, PASS_BACKS, 1, count);
 	run_part(gl, PASS_BACKS, 2, spheres);
+	run_pass(gl, PASS_ENTRIES, spheres + 1);
 	return status;
+}
+
+// Groups of the passes of a step, for the list that is there.
+static void open_passes(SandGlSim *gl)
+{
+	const SandControl *c = &gl->control;
+	const int64_t counts[SAND_GROUPS_COUNT] = {
+	    [SAND_GROUPS_BODIES] = c->body_count,
+	    [SAND_GROUPS_POSES] = c->collider_count,
+	    [SAND_GROUPS_PAIRS] = c->pair_count,
+	    [SAND_GROUPS_TOUCHES] = c->touch_count,
+	    [SAND_GROUPS_COLLIDERS] = c->near_sphere_count,
+	    [SAND_GROUPS_LOADS] = (int64_t)gl->chunk_count * c->collider_count,
+	    [SAND_GROUPS_LOAD_SUMS] = c->collider_count,
+	    [SAND_GROUPS_SUMS] = c->sphere_count,
+	    [SAND_GROUPS_WATCH] = c->watch_count,
+	    [SAND_GROUPS_MOVE] = c->grain_count,
+	    [SAND_GROUPS_PLACE] = c->big_sphere_count,
+	    [SAND_GROUPS_FASTEST] = c->speed_count,
+	};
+	uint32_t groups[SAND_GROUPS_COUNT][3];
+	for (int i = 0; i < SAND_GROUPS_COUNT; ++i)
+	{
+		// Every one of these passes has groups of 64; rows as sand_gpu_dispatch makes them.
+		int64_t wanted = (counts[i] + 63) / 64, rows = (wanted + SAND_GROUP_LIMIT - 1) / SAND_GROUP_LIMIT;
+		rows = rows > 0 ? rows : 1;
+		groups[i][0] = (uint32_t)((wanted + rows - 1) / rows);
+		groups[i][1] = (uint32_t)rows;
+		groups[i][2] = 1;
+	}
+	upload(gl, SAND_BIND_GROUPS, 0, groups, sizeof(groups));
+	sand_gpu_barrier(gl->gpu);
 }
 
 // The list for the time control.list_time; control is the device's, before and after.
@@ -530,7 +607,7 @@ static SandStatus build_list(Job *job, bool is_sorting, SandError *err)
 		c->high[k] = INT32_MIN;
 	}
 	memset(c->faster, 0, sizeof(c->faster));
-	c->needs_list = c->watch_count = 0;
+	c->needs_list = c->watch_count = c->near_sphere_count = c->big_sphere_count = 0;
 	c->bad_grain = SAND_NO_GRAIN;
 	c->halt = SAND_HALT_NONE;
 	fit_colliders(gl);
@@ -561,7 +638,9 @@ static SandStatus build_list(Job *job, bool is_sorting, SandError *err)
 	}
 	gl->has_pairs = true;
 	++job->state->list_count;
-	return read_control(gl, err);
+	status = read_control(gl, err);
+	open_passes(gl);
+	return status;
 }
 
 // ---------------------------------------------------------------------------------------------- stepping
@@ -576,33 +655,32 @@ static void run_control(SandGlSim *gl, bool is_ending)
 	sand_gpu_barrier(gl->gpu);
 }
 
+// Everything that writes force records, and the sums of clusters.
 static void run_forces(SandGlSim *gl)
 {
 	const SandControl *c = &gl->control;
-	if (c->collider_count > 0)
+	run_open(gl, PASS_PAIRS, SAND_GROUPS_PAIRS);
+	if (c->touch_count > 0)
 	{
-		run_pass(gl, PASS_POSES, c->collider_count);
-	}
-	run_pass(gl, PASS_PAIRS, c->pair_count);
-	run_pass(gl, PASS_SUMS, c->sphere_count);
-	if (c->obstacle_count > 0)
-	{
-		run_pass(gl, PASS_OBSTACLES, c->sphere_count);
+		run_open(gl, PASS_OBSTACLES, SAND_GROUPS_TOUCHES);
 	}
 	if (c->collider_count > 0)
 	{
-		run_pass(gl, PASS_COLLIDERS, c->sphere_count);
+		run_open(gl, PASS_POSES, SAND_GROUPS_POSES);
+		run_open(gl, PASS_COLLIDERS, SAND_GROUPS_COLLIDERS);
 		sand_gpu_set_uint(gl->gpu, gl->programs[PASS_LOADS], 1, (uint32_t)gl->chunk_count);
-		run_part(gl, PASS_LOADS, 0, (int64_t)gl->chunk_count * c->collider_count);
-		run_part(gl, PASS_LOADS, 1, c->collider_count);
+		sand_gpu_set_uint(gl->gpu, gl->programs[PASS_LOADS], 0, 0);
+		run_open(gl, PASS_LOADS, SAND_GROUPS_LOADS);
+		sand_gpu_set_uint(gl->gpu, gl->programs[PASS_LOADS], 0, 1);
+		run_open(gl, PASS_LOADS, SAND_GROUPS_LOAD_SUMS);
 	}
-	if (c->obstacle_count > 0 || c->collider_count > 0)
+	if (gl->has_clusters)
 	{
-		run_pass(gl, PASS_INFLOW, c->sphere_count);
+		run_open(gl, PASS_SUMS, SAND_GROUPS_SUMS);
 	}
 	if (c->watch_count > 0)
 	{
-		run_pass(gl, PASS_WATCH, c->watch_count);
+		run_open(gl, PASS_WATCH, SAND_GROUPS_WATCH);
 	}
 }
 
@@ -610,16 +688,27 @@ static void run_forces(SandGlSim *gl)
 static SandStatus run_batch(SandGlSim *gl, SandError *err)
 {
 	double begin = sand_ticks();
+	int turn_steps = gl->control.turn_steps;
 	for (int i = 0; i < gl->batch_steps; ++i)
 	{
 		run_control(gl, false);
 		if (gl->control.body_count > 0)
 		{
-			run_part(gl, PASS_BODIES, 0, gl->control.body_count);
+			sand_gpu_set_uint(gl->gpu, gl->programs[PASS_BODIES], 0, 0);
+			run_open(gl, PASS_BODIES, SAND_GROUPS_BODIES);
 		}
 		run_forces(gl);
-		run_pass(gl, PASS_MOVE, gl->control.grain_count);
-		run_pass(gl, PASS_PLACE, gl->control.sphere_count);
+		// Until the device halts it counts as is counted here; behind that nothing runs.
+		turn_steps = (turn_steps + 1) % SAND_TURN_STEPS;
+		run_open(gl, gl->has_clusters || turn_steps == 0 ? PASS_MOVE_TURN : PASS_MOVE, SAND_GROUPS_MOVE);
+		if (gl->has_big)
+		{
+			run_open(gl, PASS_PLACE, SAND_GROUPS_PLACE);
+		}
+		if (gl->control.speed_first > 0)
+		{
+			run_open(gl, PASS_FASTEST, SAND_GROUPS_FASTEST);
+		}
 	}
 	run_control(gl, true);
 	int32_t before = gl->control.step_count;
@@ -649,19 +738,28 @@ static SandStatus run_batch(SandGlSim *gl, SandError *err)
 	return SAND_OK;
 }
 
-// Velocities catch up with the positions, also when the call ends early.
-static SandStatus close_steps(SandGlSim *gl, SandError *err)
+// Velocities catch up with the positions, also when the call ends early, but not when a grain has failed. Contacts are
+// counted as they were last.
+static SandStatus close_steps(SandGlSim *gl, bool is_bad, SandError *err)
 {
 	SandControl *c = &gl->control;
 	c->halt = SAND_HALT_NONE;
 	c->is_closing = 1;
 	c->contact_count = 0;
-	c->turn = c->turn_seconds;
-	c->turn_seconds = 0;
-	c->turn_steps = 0;
+	if (!is_bad)
+	{
+		c->turn = c->turn_seconds;
+		c->turn_seconds = 0;
+		c->turn_steps = 0;
+	}
 	write_control(gl);
-	run_forces(gl);
-	run_pass(gl, PASS_MOVE, c->grain_count);
+	open_passes(gl);
+	if (!is_bad)
+	{
+		run_forces(gl);
+		run_open(gl, PASS_MOVE_CLOSING, SAND_GROUPS_MOVE);
+	}
+	run_pass(gl, PASS_CONTACTS, (int64_t)c->pair_count + c->touch_count + c->near_count);
 	SandStatus status = read_control(gl, err);
 	c->is_closing = 0;
 	return status;
@@ -703,7 +801,8 @@ static SandStatus take_steps(Job *job, SandError *err)
 		job->outcome = c->halt == SAND_HALT_BAD ? SAND_ERROR_UNSTABLE : SAND_OK;
 		break;
 	}
-	return status == SAND_OK && job->outcome != SAND_ERROR_UNSTABLE && c->last_step > 0 ? close_steps(gl, err) : status;
+	bool is_bad = job->outcome == SAND_ERROR_UNSTABLE;
+	return status == SAND_OK && (is_bad || c->last_step > 0) ? close_steps(gl, is_bad, err) : status;
 }
 
 // ---------------------------------------------------------------------------------------------- state
@@ -946,7 +1045,124 @@ static void set_control(SandGlSim *gl, const SandGlSimDesc *desc)
 	c->collider_count = scene->collider_count;
 	c->body_count = scene->body_count;
 	c->partial_count = (scene->grain_count + 63) / 64;
+	bool is_large = scene->grain_count > SPEEDS_AT_ONCE;
+	c->speed_first = is_large ? scene->grain_count : 0;
+	c->speed_count = is_large ? (scene->grain_count + SAND_SPEED_BLOCK - 1) / SAND_SPEED_BLOCK : scene->grain_count;
 	c->bad_grain = SAND_NO_GRAIN;
+}
+
+static void define(SandGlSim *gl, bool is_so, const char *line)
+{
+	size_t length = strlen(gl->defines), more = strlen(line);
+	assert(length + more < DEFINE_BYTES);
+	if (is_so)
+	{
+		memcpy(gl->defines + length, line, more + 1);
+	}
+}
+
+// What the scene does not have. A processor runs both sides of every branch of a shader, and a graphics card keeps
+// registers for both: what is not there is better not compiled.
+static void set_defines(SandGlSim *gl, bool has_asymmetric)
+{
+	const SandScene *scene = gl->scene;
+	bool has_rolling = false, has_cohesion = false, has_rough = false, has_kinds[SAND_OBSTACLE_CONE + 1] = {false};
+	bool has_one_normal = true, has_one_shear = true;
+	for (int i = 0; i < scene->law_count; ++i)
+	{
+		const SandLaw *law = &scene->laws[i];
+		has_rolling = has_rolling || law->rolling > 0;
+		has_cohesion = has_cohesion || law->cohesion > 0;
+		has_one_normal = has_one_normal && law->normal == scene->laws[0].normal;
+		has_one_shear = has_one_shear && law->shear == scene->laws[0].shear;
+	}
+	for (int i = 0; i < scene->obstacle_count; ++i)
+	{
+		has_kinds[scene->obstacles[i].kind] = true;
+		has_rough = has_rough || scene->obstacles[i].roughness > 0;
+	}
+	for (int i = 0; i < scene->grain_count; ++i)
+	{
+		int count = scene->shapes[scene->grain_shapes[i]].sphere_count;
+		gl->has_clusters = gl->has_clusters || count > 1;
+		gl->has_big = gl->has_big || count > SAND_BIG_GRAIN;
+	}
+	gl->force_rows = has_rolling ? 3 : 2;
+	define(gl, !has_rolling, "#define NO_ROLLING\n");
+	define(gl, !has_cohesion, "#define NO_COHESION\n");
+	define(gl, !scene->has_history, "#define NO_HISTORY\n");
+	define(gl, scene->law_count == 1, "#define ONE_LAW\n");
+	for (int kind = 0; kind < 4; ++kind)
+	{
+		char line[] = "#define LAW_NORMAL 0\n", *digit = line + sizeof("#define LAW_NORMAL ") - 1;
+		*digit = (char)('0' + kind);
+		define(gl, has_one_normal && (int)scene->laws[0].normal == kind, line);
+	}
+	define(gl, has_one_shear && scene->laws[0].shear == SAND_SHEAR_VISCOUS, "#define LAW_SHEAR 0\n");
+	define(gl, has_one_shear && scene->laws[0].shear == SAND_SHEAR_HISTORY, "#define LAW_SHEAR 1\n");
+	define(gl, !has_kinds[SAND_OBSTACLE_BOX], "#define NO_BOXES\n");
+	define(gl, !has_kinds[SAND_OBSTACLE_CYLINDER], "#define NO_CYLINDERS\n");
+	define(gl, !has_kinds[SAND_OBSTACLE_CONE], "#define NO_CONES\n");
+	define(gl, !has_rough, "#define NO_ROUGH\n");
+	define(gl, !has_asymmetric, "#define NO_ASYMMETRIC\n");
+	define(gl, !gl->has_clusters, "#define NO_CLUSTERS\n");
+	define(gl, !gl->has_big, "#define NO_BIG\n");
+	define(gl, !(scene->sleep_speed > 0), "#define NO_SLEEP\n");
+	define(gl, scene->body_count == 0, "#define NO_BODIES\n");
+	define(gl, !(gl->control.drag > 0) && scene->region_count == 0, "#define NO_FIELD\n");
+	define(gl, scene->outflow_count == 0, "#define NO_OUTFLOW\n");
+}
+
+// Whether a pass is ever run for this scene.
+static bool is_needed(const SandGlSim *gl, Pass pass)
+{
+	switch (pass)
+	{
+	case PASS_BODIES:
+		return gl->scene->body_count > 0;
+	case PASS_SPRINGS_COUNT:
+	case PASS_SPRINGS:
+	case PASS_RESTORE:
+		return gl->has_history;
+	case PASS_BIRTHS:
+		return gl->scene->emitter_count > 0;
+	case PASS_TOUCHES_COUNT:
+	case PASS_TOUCHES:
+	case PASS_OBSTACLES:
+		return gl->scene->obstacle_count > 0;
+	case PASS_POSES:
+	case PASS_NEARS_COUNT:
+	case PASS_NEARS:
+	case PASS_COLLIDERS:
+	case PASS_LOADS:
+		return gl->scene->collider_count > 0;
+	case PASS_SUPPORTS:
+	case PASS_WATCH:
+		return gl->scene->sleep_speed > 0;
+	case PASS_SUMS:
+		return gl->has_clusters;
+	case PASS_MOVE:
+		return !gl->has_clusters;
+	case PASS_PLACE:
+		return gl->has_big;
+	case PASS_FASTEST:
+		return gl->control.speed_first > 0;
+	default:
+		return true;
+	}
+}
+
+static SandStatus make_programs(SandGlSim *gl, SandError *err)
+{
+	SandStatus status = SAND_OK;
+	for (int i = 0; status == SAND_OK && i < PASS_COUNT; ++i)
+	{
+		char defines[2 * DEFINE_BYTES];
+		snprintf(defines, sizeof(defines), "%s%s", gl->defines, passes[i].defines != NULL ? passes[i].defines : "");
+		SandGpuProgramDesc desc = {.name = passes[i].file, .defines = defines};
+		status = is_needed(gl, (Pass)i) ? sand_gpu_program_create(gl->gpu, &desc, &gl->programs[i], err) : SAND_OK;
+	}
+	return status;
 }
 
 static void set_levels(SandGlSim *gl, const SandList *list)
@@ -984,7 +1200,7 @@ static SandStatus make_buffers(SandGlSim *gl, SandError *err)
 	    {SAND_BIND_TRAITS, grains * (int64_t)sizeof(SandTraits), "traits"},
 	    {SAND_BIND_TRAITS_SPARE, grains * (int64_t)sizeof(SandTraits), "traits"},
 	    {SAND_BIND_SPHERES, total * (int64_t)sizeof(SandSphere), "spheres"},
-	    {SAND_BIND_SUMS, spheres * (int64_t)sizeof(SandSum), "sums"},
+	    {SAND_BIND_SUMS, gl->has_clusters ? spheres * (int64_t)sizeof(SandSum) : 0, "sums"},
 	    {SAND_BIND_PAIRS, 0, "pairs"},
 	    {SAND_BIND_STRETCHES, 0, "springs of pairs"},
 	    {SAND_BIND_FORCES, 0, "forces of pairs"},
@@ -1018,6 +1234,12 @@ static SandStatus make_buffers(SandGlSim *gl, SandError *err)
 	    {SAND_BIND_NEARS, 0, "pairs with triangles"},
 	    {SAND_BIND_NEAR_LOADS, 0, "loads on triangles"},
 	    {SAND_BIND_POSES, gl->control.collider_count * (int64_t)sizeof(SandGlPose), "poses"},
+	    {SAND_BIND_ENTRY_FIRSTS, 4 * (spheres + 1), "first entries"},
+	    {SAND_BIND_ADDENDS, 0, "entries"},
+	    {SAND_BIND_SPEEDS, 8 * (grains + (gl->control.speed_first > 0 ? gl->control.speed_count : 0)), "speeds"},
+	    {SAND_BIND_NEAR_SPHERES, gl->control.collider_count > 0 ? 4 * spheres : 0, "spheres near triangles"},
+	    {SAND_BIND_BIG_SPHERES, gl->has_big ? 4 * spheres : 0, "spheres of big grains"},
+	    {SAND_BIND_GROUPS, 12 * SAND_GROUPS_COUNT, "groups of passes"},
 	    {SAND_BIND_LOAD_SUMS, 48 * (int64_t)gl->control.collider_count * (gl->chunk_count + 1), "loads on colliders"},
 	};
 	SandStatus status = SAND_OK;
@@ -1184,18 +1406,13 @@ static SandStatus setup_job(SandGpu *gpu, void *user, SandError *err)
 	Setup *setup = user;
 	SandGlSim *gl = setup->gl;
 	const SandGpuDevice *device = sand_gpu_info(gpu);
-	if (device->limits.binding_count <= SAND_BIND_BODIES || device->limits.block_count < 16)
+	if (device->limits.binding_count < SAND_BIND_COUNT || device->limits.block_count < 16)
 	{
 		return sand_fail(err, SAND_ERROR_GPU,
 		                 "%s binds %d storage buffers, %d in one shader, expected %d and 16; use the cpu engine",
-		                 device->name, device->limits.binding_count, device->limits.block_count, SAND_BIND_BODIES + 1);
+		                 device->name, device->limits.binding_count, device->limits.block_count, SAND_BIND_COUNT);
 	}
-	SandStatus status = SAND_OK;
-	for (int i = 0; status == SAND_OK && i < PASS_COUNT; ++i)
-	{
-		SandGpuProgramDesc desc = {.name = passes[i].file, .defines = passes[i].defines};
-		status = sand_gpu_program_create(gpu, &desc, &gl->programs[i], err);
-	}
+	SandStatus status = make_programs(gl, err);
 	status = status != SAND_OK ? status : make_buffers(gl, err);
 	status = status != SAND_OK ? status : fill_scene(gl, setup->desc, err);
 	return status != SAND_OK ? status : fill_meshes(gl, err);
@@ -1214,6 +1431,7 @@ SandStatus sand_glsim_create(const SandGlSimDesc *desc, SandGlSim **gl_out, Sand
 	gl->batch_seconds = desc->batch_seconds > 0 ? desc->batch_seconds : 0.03;
 	gl->batch_steps = 4;
 	set_control(gl, desc);
+	set_defines(gl, desc->has_asymmetric);
 	set_levels(gl, desc->list);
 	gl->chunk_count = (desc->sphere_count - 1) / desc->chunk_spheres + 1;
 	SandStatus status = make_states(gl, err);
@@ -1260,6 +1478,11 @@ SandStatus sand_glsim_pass_times(SandGlSim *gl, SandGpuPassTime times_out[SAND_G
 {
 	memset(times_out, 0, SAND_GPU_PASS_LIMIT * sizeof(times_out[0]));
 	return sand_gpu_run(gl->gpu, times_job, times_out, err);
+}
+
+int sand_glsim_texel_words(int binding)
+{
+	return binding >= 0 && binding < SAND_BIND_COUNT ? texel_words[binding] : 0;
 }
 
 const char *sand_glsim_pass_name(int pass)

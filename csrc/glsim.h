@@ -20,6 +20,7 @@ typedef struct SandGlSimDesc
 	double step_limit;      // s
 	int chunk_spheres;
 	int sphere_count, wall_count;
+	bool has_asymmetric;        // grains whose spin turns with their orientation
 	const SandSphere *walls;    // wall_count placed ones; copied
 	const int32_t *sphere_base; // per grain: lasting id of its first sphere; copied
 	double batch_seconds;       // s of work handed over at once; 0 = 0.03: a cancel waits for one batch
@@ -57,6 +58,9 @@ const SandGpuDevice *sand_glsim_device(const SandGlSim *gl);
 /// SAND_ERROR_GPU_LOST and SAND_ERROR_GPU ask for a new engine, SAND_ERROR_GPU_MEMORY for a smaller scene or another
 /// one.
 SandStatus sand_glsim_advance(SandGlSim *gl, SandGlState *state, double seconds, SandCancel *cancel, SandError *err);
+
+/// Words of the texels that shaders read the buffer at a binding of layout.h as; 0 = they do not.
+int sand_glsim_texel_words(int binding);
 
 /// How long the device was at each pass so far, when SandGpuDesc.has_timers; passes in the order of their names, NULL
 /// beyond the last.

@@ -86,6 +86,7 @@ typedef struct Object
 	SandGpuState state;
 	uint32_t generation;
 	GLuint name;
+	GLuint texels[3];   // of a buffer: its views as texels of 1, 2 and 4 words, made when first asked for
 	int64_t byte_count; // of buffer, texture and read
 	int group_size;     // of a program, along x; 0 when it draws
 	GLenum target;      // of a texture: GL_TEXTURE_3D or GL_TEXTURE_2D
@@ -375,7 +376,8 @@ static bool load_glew(const Egl *egl)
 		glew_is_loaded =
 		    result == GLEW_OK || result == GLEW_ERROR_NO_GLX_DISPLAY || result == GLEW_ERROR_GLX_VERSION_11_ONLY;
 		glew_is_loaded = glew_is_loaded && glDispatchCompute != NULL && glBindBufferRange != NULL &&
-		                 glMemoryBarrier != NULL && glFenceSync != NULL && glClearBufferSubData != NULL;
+		                 glMemoryBarrier != NULL && glTexBuffer != NULL && glFenceSync != NULL &&
+		                 glClearBufferSubData != NULL;
 	}
 	bool is_loaded = glew_is_loaded;
 	pthread_mutex_unlock(&glew_mutex);
@@ -434,6 +436,8 @@ static void read_limits(SandGpuLimits *limits)
 	{
 		limits->image_size = edges[i] < limits->image_size ? edges[i] : limits->image_size;
 	}
+	limits->unit_count = gl_int(GL_MAX_COMBINED_TEXTURE_IMAGE_UNITS);
+	limits->texel_count = gl_int(GL_MAX_TEXTURE_BUFFER_SIZE);
 }
 
 /// Errors that GL holds, thrown away; a lost context may report forever.
@@ -825,6 +829,7 @@ static void delete_gl(SandGpu *gpu, const Object *object)
 	{
 	case KIND_BUFFER:
 	case KIND_READ:
+		gl_1.delete_textures(3, object->texels);
 		glDeleteBuffers(1, &object->name);
 		break;
 	case KIND_TEXTURE:
@@ -1684,6 +1689,38 @@ void sand_gpu_bind_texture(SandGpu *gpu, int unit, SandGpuTexture texture)
 	}
 	glActiveTexture(GL_TEXTURE0 + (GLenum)unit);
 	gl_1.bind_texture(object->target, object->name);
+}
+
+void sand_gpu_bind_texels(SandGpu *gpu, int unit, SandGpuBuffer buffer, int word_count)
+{
+	assert(word_count == 1 || word_count == 2 || word_count == 4);
+	Object *object = is_recording(gpu) ? need_object(gpu, KIND_BUFFER, buffer.id, "bound") : NULL;
+	if (object == NULL)
+	{
+		return;
+	}
+	const SandGpuLimits *limits = &gpu->info.limits;
+	int64_t texel_count = object->byte_count / (4 * word_count);
+	if (unit < 0 || unit >= limits->unit_count || texel_count > limits->texel_count)
+	{
+		NOTE(
+		    gpu, SAND_ERROR_GPU,
+		    "%lld texels of the GPU buffer '%s' were to be bound to unit %d: %s has %d units of at most %d texels; use "
+		    "fewer grains, or the CPU engine",
+		    (long long)texel_count, object->label, unit, gpu->info.name, limits->unit_count, limits->texel_count);
+		return;
+	}
+	static const GLenum formats[3] = {GL_R32UI, GL_RG32UI, GL_RGBA32UI};
+	int kind = word_count / 2;
+	glActiveTexture(GL_TEXTURE0 + (GLenum)unit);
+	if (object->texels[kind] == 0)
+	{
+		gl_1.gen_textures(1, &object->texels[kind]);
+		gl_1.bind_texture(GL_TEXTURE_BUFFER, object->texels[kind]);
+		glTexBuffer(GL_TEXTURE_BUFFER, formats[kind], object->name);
+		return;
+	}
+	gl_1.bind_texture(GL_TEXTURE_BUFFER, object->texels[kind]);
 }
 
 void sand_gpu_set_uint(SandGpu *gpu, SandGpuProgram program, int location, uint32_t value)

@@ -72,6 +72,8 @@ typedef struct SandGpuLimits
 	int texture_count; // textures in one shader
 	int image_size;    // edge of a 2-D texture and of a target, texels
 	int point_size;    // pixels across a drawn point
+	int unit_count;    // texture units; 96 at least
+	int texel_count;   // texels of a buffer bound as texels
 } SandGpuLimits;
 
 /// One way to a device, usable or not.
@@ -267,6 +269,9 @@ void sand_gpu_bind(SandGpu *gpu, int binding, SandGpuBuffer buffer, int64_t offs
 void sand_gpu_bind_uniform(SandGpu *gpu, int binding, SandGpuBuffer buffer, int64_t offset, int64_t byte_count);
 /// Binds to `layout(binding = N) uniform sampler3D`, or sampler2D and sampler2DShadow for an image.
 void sand_gpu_bind_texture(SandGpu *gpu, int unit, SandGpuTexture texture);
+/// Binds a whole buffer to `layout(binding = N) uniform usamplerBuffer`, for texelFetch: read-only texels of 1, 2 or 4
+/// words. Processors read whole texels of many invocations at once, where storage blocks are read word by word.
+void sand_gpu_bind_texels(SandGpu *gpu, int unit, SandGpuBuffer buffer, int word_count);
 /// Sets `layout(location = N) uniform uint` of a program, for what changes from dispatch to dispatch.
 void sand_gpu_set_uint(SandGpu *gpu, SandGpuProgram program, int location, uint32_t value);
 

@@ -43,12 +43,13 @@ static PyObject *dict_of(const SandGpuDevice *device)
 {
 	const SandGpuLimits *limits = &device->limits;
 	PyObject *of_limits = Py_BuildValue(
-	    "{s:L,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i}", "block_bytes", (long long)limits->block_bytes,
-	    "block_alignment", limits->block_alignment, "block_count", limits->block_count, "binding_count",
-	    limits->binding_count, "uniform_bytes", limits->uniform_bytes, "uniform_alignment", limits->uniform_alignment,
-	    "uniform_count", limits->uniform_count, "group_size", limits->group_size, "group_count", limits->group_count,
-	    "shared_bytes", limits->shared_bytes, "texture_size", limits->texture_size, "texture_count",
-	    limits->texture_count, "image_size", limits->image_size, "point_size", limits->point_size);
+	    "{s:L,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i}", "block_bytes",
+	    (long long)limits->block_bytes, "block_alignment", limits->block_alignment, "block_count", limits->block_count,
+	    "binding_count", limits->binding_count, "uniform_bytes", limits->uniform_bytes, "uniform_alignment",
+	    limits->uniform_alignment, "uniform_count", limits->uniform_count, "group_size", limits->group_size,
+	    "group_count", limits->group_count, "shared_bytes", limits->shared_bytes, "texture_size", limits->texture_size,
+	    "texture_count", limits->texture_count, "image_size", limits->image_size, "point_size", limits->point_size,
+	    "unit_count", limits->unit_count, "texel_count", limits->texel_count);
 	return Py_BuildValue("{s:i,s:N,s:N,s:N,s:N,s:(ii),s:N,s:N,s:N,s:N,s:N,s:N}", "number", device->number, "platform",
 	                     text_of(device->platform), "name", text_of(device->name), "vendor", text_of(device->vendor),
 	                     "driver", text_of(device->driver), "gl", device->gl_major, device->gl_minor, "is_usable",

@@ -1208,6 +1208,11 @@ static SandStatus start_gl(SandSim *sim, SandError *err)
 	desc->chunk_spheres = sim->chunk_spheres;
 	desc->sphere_count = sim->sphere_count;
 	desc->wall_count = sim->wall_count;
+	desc->has_asymmetric = false;
+	for (int i = 0; i < sim->grain_count; ++i)
+	{
+		desc->has_asymmetric = desc->has_asymmetric || !(sim->grains[i].inverse_inertia > 0);
+	}
 	desc->walls = sim->spheres + sim->sphere_count;
 	desc->sphere_base = sim->sphere_base;
 	sim->is_changed = true;

@@ -1,9 +1,9 @@
 // 10_control: counts the step that was made, and chooses the next; the twin of take_steps, take_step and safe_step in
-// csrc/sim.c. In: what the last passes found. Out: the step, or why the passes halt.
-// Groups of 256, one of them; a barrier inside for the fastest. Everything of a step comes behind a barrier.
-layout(local_size_x = 256) in;
+// csrc/sim.c. In: what the last passes found. Out: the step, or why the passes halt; then they get no groups to run.
+// Groups of 64, one of them; barriers inside for the fastest and the halt. Everything of a step comes behind a barrier.
+layout(local_size_x = 64) in;
 layout(location = 0) uniform uint is_ending; // not 0: only counts
-#define USE_PARTIALS
+#define READ_SPEEDS
 #define USE_GRAINS
 #include "engine.glsl"
 #include "track.glsl"
@@ -20,7 +20,13 @@ layout(std430, binding = SAND_BIND_BODIES) readonly buffer BodyBlock
 	SandGlBody bodies[];
 };
 
-shared double fastest[256];
+layout(std430, binding = SAND_BIND_GROUPS) buffer GroupBlock
+{
+	uint group_counts[]; // three per pass
+};
+
+shared double fastest[64];
+shared int is_halted;
 
 double fifth_root(double x)
 {
@@ -118,32 +124,9 @@ void choose_step()
 	control.sleep_steps = int(rest_steps < 1e9lf ? rest_steps : 1e9lf);
 }
 
-void main()
+// One invocation's.
+void count_and_choose()
 {
-	if (control.halt != SAND_HALT_NONE)
-	{
-		return;
-	}
-	uint local = gl_LocalInvocationID.x;
-	double most = 0.0lf;
-	for (int i = int(local); i < control.partial_count; i += 256)
-	{
-		double value = partials[i];
-		most = value > most ? value : most;
-	}
-	fastest[local] = most;
-	for (uint width = 128u; width > 0u; width /= 2u)
-	{
-		barrier();
-		if (local < width && fastest[local + width] > fastest[local])
-		{
-			fastest[local] = fastest[local + width];
-		}
-	}
-	if (local != 0u)
-	{
-		return;
-	}
 	control.fastest_square = fastest[0];
 	if (control.is_stepped != 0)
 	{
@@ -169,11 +152,46 @@ void main()
 		return;
 	}
 	control.is_chosen = 0;
-	control.contact_count = 0;
 	double_p turn_seconds = control.turn_seconds + control.step;
-	bool is_turning = ++control.turn_steps == 8;
+	bool is_turning = ++control.turn_steps == SAND_TURN_STEPS;
 	control.turn = is_turning ? turn_seconds : 0.0lf;
 	control.turn_seconds = is_turning ? 0.0lf : turn_seconds;
 	control.turn_steps = is_turning ? 0 : control.turn_steps;
 	control.is_stepped = 1;
+}
+
+void main()
+{
+	now = control;
+	uint local = gl_LocalInvocationID.x;
+	double most = 0.0lf;
+	for (int i = int(local); i < now.speed_count; i += 64)
+	{
+		double value = packDouble2x32(texelFetch(speed_texels, now.speed_first + i).xy);
+		most = value > most ? value : most;
+	}
+	fastest[local] = most;
+	for (uint width = 32u; width > 0u; width /= 2u)
+	{
+		memoryBarrierShared();
+		barrier();
+		if (local < width && fastest[local + width] > fastest[local])
+		{
+			fastest[local] = fastest[local + width];
+		}
+	}
+	if (local == 0u)
+	{
+		if (now.halt == SAND_HALT_NONE)
+		{
+			count_and_choose();
+		}
+		is_halted = control.halt != SAND_HALT_NONE ? 1 : 0;
+	}
+	memoryBarrierShared();
+	barrier();
+	if (is_halted != 0 && local < uint(3 * SAND_GROUPS_COUNT))
+	{
+		group_counts[local] = 0u;
+	}
 }

@@ -1,5 +1,6 @@
 // 31_dress: wakes who is to wake, and gives every grain its spheres; the twin of dress_task and speeds_task in
-// csrc/sim.c. In: grains, scanned sphere counts. Out: numbers and radii of the spheres, how fast the grains are.
+// csrc/sim.c. In: grains, scanned sphere counts. Out: numbers and radii of the spheres, how fast the grains are, which
+// spheres belong to big ones.
 // Groups of 64, one grain each; a barrier inside for the fastest. Spheres are placed behind a barrier.
 layout(local_size_x = 64) in;
 #define USE_GRAINS
@@ -14,6 +15,16 @@ layout(std430, binding = SAND_BIND_PLACES) buffer PlaceBlock
 {
 	int places[];
 };
+layout(std430, binding = SAND_BIND_SPEEDS) writeonly buffer SpeedBlock
+{
+	double speeds[];
+};
+#ifndef NO_BIG
+layout(std430, binding = SAND_BIND_BIG_SPHERES) writeonly buffer BigSphereBlock
+{
+	int big_spheres[]; // in any order: each is placed for itself
+};
+#endif
 
 shared double fastest[64], fastest_point[64];
 
@@ -38,6 +49,16 @@ void dress(int i, out double speed_square_out, out double point_out)
 		spheres[first + k].radius = float(units);
 		spheres[first + k].grain = i;
 	}
+#ifndef NO_BIG
+	if (count > SAND_BIG_GRAIN)
+	{
+		int at = atomicAdd(control.big_sphere_count, count);
+		for (int k = 0; k < count; ++k)
+		{
+			big_spheres[at + k] = first + k;
+		}
+	}
+#endif
 	dvec3 velocity = velocity_of(i), spin = spin_of(i, orientation_of(i), momentum_of(i));
 	double_p speed_square = dot_d(velocity, velocity);
 	double_p bound = double(shapes[shape].bound) * double(traits[i].scale);
@@ -57,12 +78,14 @@ void dress(int i, out double speed_square_out, out double point_out)
 
 void main()
 {
+	now = control;
 	uint local = gl_LocalInvocationID.x;
 	int i = int(sand_thread());
 	double speed_square = 0.0lf, point = 0.0lf;
 	if (i < control.grain_count)
 	{
 		dress(i, speed_square, point);
+		speeds[i] = speed_square > 0.0lf ? speed_square : 0.0lf;
 	}
 	fastest[local] = speed_square > 0.0lf ? speed_square : 0.0lf;
 	fastest_point[local] = point > 0.0lf ? point : 0.0lf;

@@ -6,7 +6,7 @@ layout(local_size_x = 64) in;
 #define USE_GRAINS
 #define USE_TRAITS
 #define USE_SPHERES
-#define USE_SUMS
+#define READ_SPHERES
 #define USE_LAWS
 #define USE_LAW_OF
 #define USE_TOUCHES
@@ -20,6 +20,7 @@ layout(std430, binding = SAND_BIND_OBSTACLES) readonly buffer ObstacleBlock
 
 void main()
 {
+	now = control;
 	int s = int(sand_thread()), found = 0;
 	if (s >= control.sphere_count)
 	{
@@ -31,7 +32,7 @@ void main()
 		precise float margin = (flags & SAND_GRAIN_FAST) != 0 ? control.margin_fast : control.margin_slow;
 		precise float near = spheres[s].radius + margin;
 		double_p reach = (double(near) + double(control.bridge)) * control.unit;
-		dvec3 p = sphere_place(s);
+		dvec3 p = ball_of(s).place;
 		for (int o = 0; o < control.obstacle_count; ++o)
 		{
 			Touches t = obstacle_touches(obstacles[o], p, reach);
@@ -42,6 +43,7 @@ void main()
 				int at = touch_firsts[s] + found + k;
 				touches[at].code = SAND_SLOT_COUNT * o + t.slots[k];
 				touches[at].law = law;
+				touches[at].sphere = s;
 				touches[at].stretch[0] = touches[at].stretch[1] = touches[at].stretch[2] = 0.0;
 			}
 #endif

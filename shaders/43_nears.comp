@@ -1,7 +1,8 @@
 // 43_nears: which triangles of colliders a sphere may touch in the next steps; the twin of search_colliders in
 // csrc/list.c. Without WRITE they are counted for each sphere, and sleepers that a moving collider comes near to are
 // woken; with WRITE they are listed.
-// In: placed spheres, colliders, their poses and slack. Out: triangles with their laws, in order of collider and number.
+// In: placed spheres, colliders, their poses and slack. Out: triangles with their laws, in order of collider and number,
+// and which spheres have any.
 // Groups of 64, one sphere each; no barrier inside. A scan comes between the two.
 layout(local_size_x = 64) in;
 #define USE_GRAINS
@@ -11,6 +12,12 @@ layout(local_size_x = 64) in;
 #define USE_NEARS
 #include "engine.glsl"
 #include "collider.glsl"
+#ifdef WRITE
+layout(std430, binding = SAND_BIND_NEAR_SPHERES) writeonly buffer NearSphereBlock
+{
+	int near_spheres[]; // in any order: each is done for itself
+};
+#endif
 
 void main()
 {
@@ -60,7 +67,12 @@ void main()
 		}
 #endif
 	}
-#ifndef WRITE
+#ifdef WRITE
+	if (found > 0)
+	{
+		near_spheres[atomicAdd(control.near_sphere_count, 1)] = s;
+	}
+#else
 	near_firsts[s] = found;
 #endif
 }

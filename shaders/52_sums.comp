@@ -1,28 +1,27 @@
-// 52_sums: the pairs' forces on every sphere; the twin of add_contacts in csrc/kernel.c.
-// In: pairs of the list and their force records. Out: a sum per sphere: of its own chunk, and, when no obstacle or mesh
-// comes in between, of the others too.
-// Groups of 64, one sphere each; no barrier inside. What adds to the sums comes behind a barrier.
+// 52_sums: the forces on every sphere; the twin of add_contacts, obstacle_forces and take_inflows in csrc/kernel.c.
+// In: force records, and in which order a sphere adds them. Out: a sum per sphere.
+// Groups of 64, one sphere each; no barrier inside. Behind the barrier after the passes that write records. A scene of lone
+// spheres does without: 60_move sums for itself.
 layout(local_size_x = 64) in;
-#define USE_SUMS
-#define USE_PAIRS
-#define USE_FORCES
-#define USE_FIRSTS
-#define USE_BACKS
+#define READ_FORCES
+#define READ_ADDENDS
 #include "engine.glsl"
 #include "sums.glsl"
+layout(std430, binding = SAND_BIND_SUMS) writeonly buffer SumBlock
+{
+	vec4 sum_rows[]; // force (N), torque (N units)
+};
 
 void main()
 {
+	now = control;
 	int s = int(sand_thread());
-	if (control.halt != SAND_HALT_NONE || s >= control.sphere_count)
+	if (s >= now.sphere_count)
 	{
 		return;
 	}
 	vec3 force, torque;
-	own_sums(s, force, torque);
-	if (control.obstacle_count == 0 && control.collider_count == 0)
-	{
-		add_inflows(s, force, torque);
-	}
-	write_sum(s, force, torque);
+	sphere_sums(s, force, torque);
+	sum_rows[2 * s] = vec4(force, 0.0);
+	sum_rows[2 * s + 1] = vec4(torque, 0.0);
 }

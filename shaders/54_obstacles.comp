@@ -1,11 +1,9 @@
 // 54_obstacles: contact forces of closed-form surfaces; the twin of obstacle_forces in csrc/kernel.c.
-// In: spheres, their obstacle pairs with springs, obstacles, laws. Out: added to the sums, the springs, the number of
-// contacts.
-// Groups of 64, one sphere each, its pairs in order: a sum is one invocation's. Barrier inside for the count only; comes
-// behind the one after 52_sums.
+// In: spheres, obstacle pairs with springs, obstacles, laws. Out: a force record per obstacle pair, its spring.
+// Groups of 64, one obstacle pair each; no barrier inside. Sums read the records behind a barrier.
 layout(local_size_x = 64) in;
-#define USE_SPHERES
-#define USE_SUMS
+#define READ_SPHERES
+#define WRITE_FORCES
 #define USE_LAWS
 #include "engine.glsl"
 #include "surface.glsl"
@@ -14,94 +12,39 @@ layout(std430, binding = SAND_BIND_OBSTACLES) readonly buffer ObstacleBlock
 {
 	SandObstacle obstacles[];
 };
-layout(std430, binding = SAND_BIND_TOUCH_FIRSTS) readonly buffer TouchFirstBlock
+layout(binding = SAND_BIND_TOUCHES) uniform usamplerBuffer touch_texels; // two per obstacle pair
+layout(std430, binding = SAND_BIND_TOUCHES) writeonly buffer TouchBlock
 {
-	int touch_firsts[];
+	vec4 touch_rows[];
 };
-layout(std430, binding = SAND_BIND_TOUCHES) buffer TouchBlock
-{
-	SandGlTouch touches[];
-};
-
-shared int touching;
-
-// The touch at the pair's own slot.
-bool find_touch(SandObstacle o, int slot, dvec3 p, double reach, out double distance, out dvec3 normal)
-{
-	bool is_found = false;
-	Touches t = obstacle_touches(o, p, reach);
-	distance = 0.0lf;
-	normal = dvec3(0.0lf);
-	for (int k = 0; k < t.count; ++k)
-	{
-		if (t.slots[k] == slot)
-		{
-			is_found = true;
-			distance = t.distances[k];
-			normal = t.normals[k];
-		}
-	}
-	return is_found;
-}
-
-int sphere_forces(int s)
-{
-	int first = touch_firsts[s], last = touch_firsts[s + 1], count = 0;
-	if (first == last)
-	{
-		return 0;
-	}
-	vec3 force_sum, torque_sum;
-	dvec3 p = sphere_place(s);
-	load_sum(s, force_sum, torque_sum);
-	for (int i = first; i < last; ++i)
-	{
-		SandLaw law = laws[touches[i].law];
-		vec3 stretch = vec3(touches[i].stretch[0], touches[i].stretch[1], touches[i].stretch[2]), force, couple;
-		double distance;
-		dvec3 normal;
-		if (find_touch(obstacles[touches[i].code / SAND_SLOT_COUNT], touches[i].code % SAND_SLOT_COUNT, p,
-		               sphere_reach(s, law), distance, normal))
-		{
-			add_surface_force(s, law, distance, normal, dvec3(0.0lf), stretch, force_sum, torque_sum, force, couple);
-			++count;
-		}
-		else
-		{
-			stretch = vec3(0.0);
-		}
-		for (int k = 0; k < 3; ++k)
-		{
-			touches[i].stretch[k] = stretch[k];
-		}
-	}
-	store_sum(s, force_sum, torque_sum);
-	return count;
-}
 
 void main()
 {
-	int s = int(sand_thread()), count = 0;
-	if (control.halt != SAND_HALT_NONE)
+	now = control;
+#ifdef ONE_LAW
+	the_law = laws[0];
+#endif
+	int i = int(sand_thread());
+	if (i >= now.touch_count)
 	{
 		return;
 	}
-	if (gl_LocalInvocationID.x == 0u)
+	ivec4 pair = ivec4(texelFetch(touch_texels, 2 * i));
+	vec3 stretch = uintBitsToFloat(texelFetch(touch_texels, 2 * i + 1).xyz), force, couple;
+	SandLaw law = law_of_number(pair.y);
+	Ball ball = ball_of(pair.z);
+	Touches t = obstacle_touches(obstacles[pair.x / SAND_SLOT_COUNT], ball.place, ball_reach(ball, law));
+	bool is_found = false;
+	double distance = 0.0lf;
+	dvec3 normal = dvec3(0.0lf);
+	for (int k = 0; k < SAND_TOUCH_LIMIT; ++k)
 	{
-		touching = 0;
+		// The touch at the pair's own slot.
+		bool is_it = k < t.count && t.slots[k] == pair.x % SAND_SLOT_COUNT;
+		distance = is_it ? t.distances[k] : distance;
+		normal = is_it ? t.normals[k] : normal;
+		is_found = is_found || is_it;
 	}
-	barrier();
-	if (s < control.sphere_count)
-	{
-		count = sphere_forces(s);
-	}
-	if (count > 0)
-	{
-		atomicAdd(touching, count);
-	}
-	barrier();
-	if (gl_LocalInvocationID.x == 0u && touching > 0)
-	{
-		atomicAdd(control.contact_count, touching);
-	}
+	write_surface_force(now.pair_count + i, is_found, ball, law, distance, normal, dvec3(0.0lf), stretch, force, couple);
+	touch_rows[2 * i + 1] = is_found ? vec4(stretch, 0.0) : vec4(0.0);
 }

@@ -1,11 +1,10 @@
 // 56_colliders: contact forces of meshes; the twin of the groups in obstacle_forces of csrc/kernel.c.
-// In: spheres, the triangles near them with sides and springs, colliders, their poses, laws. Out: added to the sums, the
-// sides and springs, what each contact puts on its collider (zeros where there is none), the number of contacts.
-// Groups of 64, one sphere each, its colliders in order: a sum is one invocation's. Barrier inside for the count only;
-// comes behind the one after 54_obstacles.
+// In: spheres, the triangles near them with sides and springs, colliders, their poses, laws. Out: a force record per
+// triangle, its side and spring, what each contact puts on its collider (zeros where there is none).
+// Groups of 64, one sphere that has triangles near each; no barrier inside. Sums read the records behind a barrier.
 layout(local_size_x = 64) in;
-#define USE_SPHERES
-#define USE_SUMS
+#define READ_SPHERES
+#define WRITE_FORCES
 #define USE_LAWS
 #define USE_NEARS
 #define USE_NEAR_LOADS
@@ -17,7 +16,10 @@ layout(std430, binding = SAND_BIND_NEAR_LOADS) buffer NearLoadBlock
 #include "surface.glsl"
 #include "collider.glsl"
 
-shared int touching;
+layout(std430, binding = SAND_BIND_NEAR_SPHERES) readonly buffer NearSphereBlock
+{
+	int near_spheres[];
+};
 
 bool is_stretched(int at)
 {
@@ -67,69 +69,55 @@ void put_load(int at, dvec3 arm, vec3 force, vec3 couple)
 	}
 }
 
-int sphere_forces(int s)
+void sphere_forces(int s)
 {
-	int last = near_firsts[s + 1], contacts = 0;
-	vec3 force_sum, torque_sum;
-	precise dvec3 p = sphere_place(s);
-	load_sum(s, force_sum, torque_sum);
+	int last = near_firsts[s + 1];
+	Ball ball = ball_of(s);
 	for (int first = near_firsts[s], end; first < last; first = end)
 	{
 		int c = nears[first].collider;
-		SandLaw law = laws[nears[first].law];
+		SandLaw law = law_of_number(nears[first].law);
 		for (end = first + 1; end < last && nears[end].collider == c;)
 		{
 			++end;
 		}
 		Hit hits[SAND_HIT_LIMIT];
-		int count = collider_touch(c, p, sphere_reach(s, law), first, end - first, hits);
-		for (int i = 6 * first; i < 6 * end; ++i)
+		int count = collider_touch(c, ball.place, ball_reach(ball, law), first, end - first, hits);
+		for (int i = first; i < end; ++i)
 		{
-			near_loads[i] = 0.0lf;
+			for (int k = 0; k < 6; ++k)
+			{
+				near_loads[6 * i + k] = 0.0lf;
+			}
+			write_force(now.pair_count + now.touch_count + i, false, vec3(0.0), 0.0, vec3(0.0), 0.0, vec3(0.0));
 		}
-		if (law.shear == SAND_SHEAR_HISTORY)
+		if (law_shear(law) == SAND_SHEAR_HISTORY)
 		{
 			pass_springs(first, end - first, hits, count);
 		}
 		for (int k = 0; k < count; ++k)
 		{
+			// Hits come in order of their slots, which is the order of their records.
 			int at = first + hits[k].slot;
 			vec3 stretch = vec3(nears[at].stretch[0], nears[at].stretch[1], nears[at].stretch[2]), force, couple;
-			add_surface_force(s, law, hits[k].distance, hits[k].normal, hits[k].velocity, stretch, force_sum, torque_sum,
-			                  force, couple);
+			write_surface_force(now.pair_count + now.touch_count + at, true, ball, law, hits[k].distance, hits[k].normal,
+			                    hits[k].velocity, stretch, force, couple);
 			set_stretch(at, stretch);
-			precise dvec3 arm = p - hits[k].distance * hits[k].normal - collider_origin(c);
+			precise dvec3 arm = ball.place - hits[k].distance * hits[k].normal - collider_origin(c);
 			put_load(at, arm, force, couple);
 		}
-		contacts += count;
 	}
-	store_sum(s, force_sum, torque_sum);
-	return contacts;
 }
 
 void main()
 {
-	int s = int(sand_thread()), count = 0;
-	if (control.halt != SAND_HALT_NONE)
+	now = control;
+#ifdef ONE_LAW
+	the_law = laws[0];
+#endif
+	int i = int(sand_thread());
+	if (i < now.near_sphere_count)
 	{
-		return;
-	}
-	if (gl_LocalInvocationID.x == 0u)
-	{
-		touching = 0;
-	}
-	barrier();
-	if (s < control.sphere_count && near_firsts[s] < near_firsts[s + 1])
-	{
-		count = sphere_forces(s);
-	}
-	if (count > 0)
-	{
-		atomicAdd(touching, count);
-	}
-	barrier();
-	if (gl_LocalInvocationID.x == 0u && touching > 0)
-	{
-		atomicAdd(control.contact_count, touching);
+		sphere_forces(near_spheres[i]);
 	}
 }

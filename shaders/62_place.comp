@@ -1,6 +1,6 @@
 // 62_place: the spheres of moved grains; the twin of place_spheres and is_far in csrc/kernel.c.
-// In: grains. Out: places and motion of their spheres, and whether one has left the reach of the list; with LISTING, of
-// every sphere, which is where it is listed.
+// In: grains. Out: places and motion of the spheres of big grains, and whether one has left the reach of the list; with
+// LISTING, of every sphere, which is where it is listed. Those of other grains are placed by 60_move.
 // Groups of 64, one sphere each; no barrier inside. The next forces come behind a barrier.
 layout(local_size_x = 64) in;
 #define USE_GRAINS
@@ -8,21 +8,32 @@ layout(local_size_x = 64) in;
 #define USE_SPHERES
 #define USE_SHAPES
 #include "engine.glsl"
+#ifndef LISTING
+layout(std430, binding = SAND_BIND_BIG_SPHERES) readonly buffer BigSphereBlock
+{
+	int big_spheres[];
+};
+#endif
 
 void main()
 {
-	int s = int(sand_thread());
-	if (control.halt != SAND_HALT_NONE || s >= control.sphere_count)
-	{
-		return;
-	}
-	int i = spheres[s].grain;
+	now = control;
+	int at = int(sand_thread());
 #ifdef LISTING
-	place_sphere(i, s - grains[i].first_sphere, true);
-#else
-	if (!is_still(grains[i].flags) && !place_sphere(i, s - grains[i].first_sphere, false))
+	if (at < now.sphere_count)
 	{
-		control.needs_list = 1;
+		int i = spheres[at].grain;
+		place_sphere(i, at - grains[i].first_sphere, true);
+	}
+#else
+	if (at < now.big_sphere_count)
+	{
+		// Also of a grain that rests: it is put where it is.
+		int s = big_spheres[at], i = spheres[s].grain;
+		if (!place_sphere(i, s - grains[i].first_sphere, false))
+		{
+			control.needs_list = 1;
+		}
 	}
 #endif
 }

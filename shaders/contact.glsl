@@ -12,6 +12,18 @@ const int SAND_NORMAL_LINEAR = 3;
 const int SAND_SHEAR_VISCOUS = 0;
 const int SAND_SHEAR_HISTORY = 1;
 
+// A scene whose laws are all of one kind says so in LAW_NORMAL and LAW_SHEAR, and the others are not compiled.
+#ifdef LAW_NORMAL
+#define law_normal(law) LAW_NORMAL
+#else
+#define law_normal(law) law.normal
+#endif
+#ifdef LAW_SHEAR
+#define law_shear(law) LAW_SHEAR
+#else
+#define law_shear(law) law.shear
+#endif
+
 // n from b to a; overlap in m, negative in the gap of a capillary bridge; velocity of a against b at the contact point,
 // m/s; radius = effective radius, m; mass = effective mass, kg.
 struct Contact
@@ -41,7 +53,7 @@ float scalar_product(vec3 a, vec3 b)
 float normal_force(SandLaw law, inout Contact c)
 {
 	precise float approach = scalar_product(c.v, c.n), normal, shear_spring;
-	if (law.normal == SAND_NORMAL_LINEAR)
+	if (law_normal(law) == SAND_NORMAL_LINEAR)
 	{
 		normal = c.mass * (law.spring * c.overlap - law.damping * approach);
 		shear_spring = c.mass * law.shear_spring;
@@ -50,11 +62,11 @@ float normal_force(SandLaw law, inout Contact c)
 	{
 		precise float depth = largest(c.overlap, 0.0), depth_root = sqrt(depth), radius_root = sqrt(c.radius);
 		precise float spring = law.spring * radius_root, damper;
-		if (law.normal == SAND_NORMAL_HERTZ)
+		if (law_normal(law) == SAND_NORMAL_HERTZ)
 		{
 			damper = law.damping * spring * depth_root;
 		}
-		else if (law.normal == SAND_NORMAL_HERTZ_CONSTANT)
+		else if (law_normal(law) == SAND_NORMAL_HERTZ_CONSTANT)
 		{
 			damper = law.damping * sqrt(c.mass * spring * depth_root);
 		}
@@ -78,13 +90,15 @@ void contact_force(SandLaw law, float step_seconds, inout Contact c)
 	precise float shear_spring = normal_force(law, c);
 	precise vec3 t = c.v, force;
 	precise float cap = law.friction * c.normal, along = c.normal;
+#ifndef NO_COHESION
 	if (law.cohesion > 0.0)
 	{
 		// Pull of the bridge: constant while touching, fading linearly to nothing at its reach.
 		precise float fade = largest(1.0 + c.overlap / (law.cohesion_range * c.radius), 0.0);
 		along -= law.cohesion * c.radius * (fade > 1.0 ? 1.0 : fade);
 	}
-	if (law.shear == SAND_SHEAR_VISCOUS)
+#endif
+	if (law_shear(law) == SAND_SHEAR_VISCOUS)
 	{
 		// No slip takes the viscous branch, so the division is never used there.
 		precise float slip = sqrt(scalar_product(t, t)), viscous = c.mass * law.shear_damping;

@@ -11,6 +11,73 @@ layout(std430, binding = SAND_BIND_CONTROL) buffer ControlBlock
 {
 	SandControl control;
 };
+// A copy, made first thing in main: a processor then reads each number once for all invocations of a group, which it cannot
+// once some of them are done.
+SandControl now;
+
+// READ_X: the same buffers as texels, which are read faster where every invocation reads another place.
+#ifdef READ_GRAINS
+layout(binding = SAND_BIND_GRAINS) uniform usamplerBuffer grain_texels; // eight per grain
+#endif
+#ifdef READ_TRAITS
+layout(binding = SAND_BIND_TRAITS) uniform usamplerBuffer trait_texels; // two per grain
+#endif
+#ifdef READ_SPHERES
+layout(binding = SAND_BIND_SPHERES) uniform usamplerBuffer sphere_texels; // four per sphere
+#endif
+#ifdef READ_SHAPES
+layout(binding = SAND_BIND_SHAPES) uniform usamplerBuffer shape_texels;   // three per shape
+layout(binding = SAND_BIND_OFFSETS) uniform usamplerBuffer offset_texels; // x y z, radius
+#endif
+#ifdef READ_PAIRS
+layout(binding = SAND_BIND_PAIRS) uniform usamplerBuffer pair_texels;
+#endif
+#ifdef READ_STRETCHES
+layout(binding = SAND_BIND_STRETCHES) uniform usamplerBuffer stretch_texels;
+#endif
+#ifdef READ_FORCES
+layout(binding = SAND_BIND_FORCES) uniform usamplerBuffer force_texels;
+#endif
+#ifdef READ_SUMS
+layout(binding = SAND_BIND_SUMS) uniform usamplerBuffer sum_texels; // two per sphere
+#endif
+#ifdef READ_SPEEDS
+layout(binding = SAND_BIND_SPEEDS) uniform usamplerBuffer speed_texels; // one of two words per grain
+#endif
+#ifdef READ_ADDENDS
+layout(binding = SAND_BIND_ENTRY_FIRSTS) uniform usamplerBuffer entry_first_texels;
+layout(binding = SAND_BIND_ADDENDS) uniform usamplerBuffer addend_texels;
+#endif
+#ifdef READ_CELLS
+layout(binding = SAND_BIND_STARTS) uniform usamplerBuffer start_texels;
+layout(binding = SAND_BIND_ENTRIES) uniform usamplerBuffer entry_texels;
+#endif
+
+dvec2 doubles_of(uvec4 texel)
+{
+	return dvec2(packDouble2x32(texel.xy), packDouble2x32(texel.zw));
+}
+
+#ifdef NO_ROLLING
+const int FORCE_ROWS = 2;
+#else
+const int FORCE_ROWS = 3;
+#endif
+#ifdef WRITE_FORCES
+layout(std430, binding = SAND_BIND_FORCES) writeonly buffer ForceBlock
+{
+	vec4 force_rows[];
+};
+
+void write_force(int record, bool is_touching, vec3 force, float lever_a, vec3 moment, float lever_b, vec3 couple)
+{
+	force_rows[FORCE_ROWS * record] = is_touching ? vec4(force, lever_a) : vec4(0.0);
+	force_rows[FORCE_ROWS * record + 1] = is_touching ? vec4(moment, lever_b) : vec4(0.0);
+#ifndef NO_ROLLING
+	force_rows[FORCE_ROWS * record + 2] = is_touching ? vec4(couple, 0.0) : vec4(0.0);
+#endif
+}
+#endif
 
 #ifdef USE_GRAINS
 layout(std430, binding = SAND_BIND_GRAINS) buffer GrainBlock
@@ -48,12 +115,6 @@ layout(std430, binding = SAND_BIND_STRETCHES) buffer StretchBlock
 	vec4 stretches[]; // per pair, m
 };
 #endif
-#ifdef USE_FORCES
-layout(std430, binding = SAND_BIND_FORCES) buffer ForceBlock
-{
-	SandGlForce forces[]; // per pair
-};
-#endif
 #ifdef USE_FIRSTS
 layout(std430, binding = SAND_BIND_FIRSTS) buffer FirstBlock
 {
@@ -81,10 +142,39 @@ layout(std430, binding = SAND_BIND_OFFSETS) buffer OffsetBlock
 };
 #endif
 #ifdef USE_LAWS
-layout(std430, binding = SAND_BIND_LAWS) buffer LawBlock
+layout(std430, binding = SAND_BIND_LAWS) readonly buffer LawBlock
 {
 	SandLaw laws[];
 };
+layout(binding = SAND_BIND_LAWS) uniform usamplerBuffer law_texels; // seven of two words per law
+SandLaw the_law; // of a scene that has one, read first thing in main
+
+SandLaw law_of_number(int number)
+{
+#ifdef ONE_LAW
+	return the_law;
+#else
+	SandLaw law;
+	uvec4 kinds = texelFetch(law_texels, 7 * number);
+	vec4 springs = uintBitsToFloat(texelFetch(law_texels, 7 * number + 1));
+	vec4 shears = uintBitsToFloat(texelFetch(law_texels, 7 * number + 2));
+	vec4 frictions = uintBitsToFloat(texelFetch(law_texels, 7 * number + 3));
+	vec4 couples = uintBitsToFloat(texelFetch(law_texels, 7 * number + 4));
+	vec4 bridges = uintBitsToFloat(texelFetch(law_texels, 7 * number + 5));
+	law.normal = int(kinds.x);
+	law.shear = int(kinds.y);
+	law.spring = springs.x;
+	law.damping = springs.y;
+	law.shear_damping = shears.x;
+	law.shear_spring = shears.y;
+	law.friction = frictions.x;
+	law.rolling = frictions.y;
+	law.rolling_damping = couples.x;
+	law.cohesion = couples.y;
+	law.cohesion_range = bridges.x;
+	return law;
+#endif
+}
 #endif
 #ifdef USE_LAW_OF
 layout(std430, binding = SAND_BIND_LAW_OF) buffer LawOfBlock
@@ -242,7 +332,7 @@ int to_fixed(double steps)
 double dot_d(dvec3 a, dvec3 b)
 {
 	double_p x = a.x * b.x, y = a.y * b.y, z = a.z * b.z;
-	double_p xz = x + z, yw = y + control.zero;
+	double_p xz = x + z, yw = y + now.zero;
 	double_p sum = xz + yw;
 	return sum;
 }
@@ -257,7 +347,7 @@ dvec3 cross_d(dvec3 a, dvec3 b)
 void columns_of(dvec4 q, out dvec3 c0, out dvec3 c1, out dvec3 c2)
 {
 	dvec4_p twice = q + q;
-	double_p x = twice.y, y = twice.z, z = twice.w, zero = control.zero, one = 1.0lf + zero;
+	double_p x = twice.y, y = twice.z, z = twice.w, zero = now.zero, one = 1.0lf + zero;
 	dvec3_p a = dvec3(one, zero, zero) + y * dvec3(-q.z, q.y, -q.x);
 	dvec3_p b = dvec3(zero, one, zero) + x * dvec3(q.z, -q.y, q.x);
 	dvec3_p c = dvec3(zero, zero, one) + x * dvec3(q.w, -q.x, -q.y);
@@ -346,6 +436,88 @@ dvec4 turn_step(dvec4 q, dvec3 spin, double dt)
 	return result;
 }
 
+// Angular velocity, world axes: R I^-1 R^T L. inertia of the shape, m^2.
+dvec3 spin_from(double inverse_inertia, double inverse_mass, double size, dvec3 inertia, dvec4 q, dvec3 momentum)
+{
+	dvec3_p round_spin = momentum * inverse_inertia;
+#ifdef NO_ASYMMETRIC
+	return round_spin;
+#else
+	double_p scale = size * size / inverse_mass;
+	dvec3 c0, c1, c2;
+	columns_of(q, c0, c1, c2);
+	double_p i0 = inertia.x * scale, i1 = inertia.y * scale, i2 = inertia.z * scale;
+	double_p s0 = dot_d(c0, momentum) / i0, s1 = dot_d(c1, momentum) / i1, s2 = dot_d(c2, momentum) / i2;
+	dvec3_p spin = dvec3(now.zero) + c0 * s0;
+	spin = spin + c1 * s1;
+	spin = spin + c2 * s2;
+	return inverse_inertia > 0.0lf ? round_spin : spin;
+#endif
+}
+
+// What the spheres of a grain have in common.
+struct GrainPose
+{
+	dvec3 place;    // units, of the centre
+	dvec3 velocity; // m/s
+	vec3 spin;      // units/s per unit of lever
+	dvec3 a, b, c;    // units per metre of offset
+	dvec3 ma, mb, mc; // how their ends move
+};
+
+GrainPose pose_of(dvec3 position, dvec3 velocity, dvec3 spin, dvec4 q, double scale)
+{
+	GrainPose pose;
+	dvec3_p origin = dvec3(now.origin[0], now.origin[1], now.origin[2]);
+	dvec3_p place = (position - origin) * now.inverse_unit, spin_units = spin * now.unit;
+	pose.place = place;
+	pose.velocity = velocity;
+	pose.spin = vec3(float(spin_units.x), float(spin_units.y), float(spin_units.z));
+#ifndef NO_CLUSTERS
+	dvec3 c0, c1, c2;
+	columns_of(q, c0, c1, c2);
+	dvec3_p a = c0 * scale, b = c1 * scale, c = c2 * scale;
+	pose.ma = cross_d(spin, a);
+	pose.mb = cross_d(spin, b);
+	pose.mc = cross_d(spin, c);
+	a = a * now.inverse_unit;
+	b = b * now.inverse_unit;
+	c = c * now.inverse_unit;
+	pose.a = a;
+	pose.b = b;
+	pose.c = c;
+#endif
+	return pose;
+}
+
+// Where the sphere at that offset is, and its velocity.
+ivec3 placed(GrainPose pose, bool is_cluster, vec3 offset, out vec3 velocity_out)
+{
+	dvec3_p position = pose.place, velocity = pose.velocity;
+#ifndef NO_CLUSTERS
+	dvec3 o = dvec3(double(offset.x), double(offset.y), double(offset.z));
+	dvec3_p p = position + pose.a * o.x, v = velocity + pose.ma * o.x;
+	p = p + pose.b * o.y;
+	p = p + pose.c * o.z;
+	v = v + pose.mb * o.y;
+	v = v + pose.mc * o.z;
+	position = is_cluster ? p : position;
+	velocity = is_cluster ? v : velocity;
+#endif
+	velocity_out = vec3(float(velocity.x), float(velocity.y), float(velocity.z));
+	return ivec3(to_fixed(position.x), to_fixed(position.y), to_fixed(position.z));
+}
+
+// Whether a sphere is farther from where it was listed than the margin of its grain allows.
+bool is_far(ivec3 x, ivec3 x_listed, int flags)
+{
+	precise vec3 d = vec3(x - x_listed);
+	precise float square = d.x * d.x + d.y * d.y + d.z * d.z;
+	precise float margin = (flags & SAND_GRAIN_FAST) != 0 ? now.margin_fast : now.margin_slow;
+	precise float limit = margin * margin;
+	return square > limit;
+}
+
 #ifdef USE_GRAINS
 dvec3 position_of(int i)
 {
@@ -397,27 +569,11 @@ void set_orientation(int i, dvec4 q)
 }
 
 #if defined(USE_TRAITS) && defined(USE_SHAPES)
-// Angular velocity, world axes: R I^-1 R^T L.
 dvec3 spin_of(int i, dvec4 q, dvec3 momentum)
 {
-	double_p inverse_inertia = grains[i].inverse_inertia;
-	if (inverse_inertia > 0.0lf)
-	{
-		dvec3_p spin = momentum * inverse_inertia;
-		return spin;
-	}
 	int shape = traits[i].shape;
-	double_p size = double(traits[i].scale);
-	double_p scale = size * size / grains[i].inverse_mass;
-	dvec3 c0, c1, c2;
-	columns_of(q, c0, c1, c2);
-	double_p i0 = shapes[shape].inertia[0] * scale, i1 = shapes[shape].inertia[1] * scale,
-	         i2 = shapes[shape].inertia[2] * scale;
-	double_p s0 = dot_d(c0, momentum) / i0, s1 = dot_d(c1, momentum) / i1, s2 = dot_d(c2, momentum) / i2;
-	dvec3_p spin = dvec3(control.zero) + c0 * s0;
-	spin = spin + c1 * s1;
-	spin = spin + c2 * s2;
-	return spin;
+	return spin_from(grains[i].inverse_inertia, grains[i].inverse_mass, double(traits[i].scale),
+	                 dvec3(shapes[shape].inertia[0], shapes[shape].inertia[1], shapes[shape].inertia[2]), q, momentum);
 }
 
 #ifdef USE_SPHERES
@@ -426,41 +582,19 @@ bool place_sphere(int i, int k, bool is_listing)
 {
 	int shape = traits[i].shape, s = grains[i].first_sphere + k;
 	dvec4 q = orientation_of(i);
-	dvec3_p velocity = velocity_of(i), spin = spin_of(i, q, momentum_of(i));
-	dvec3_p origin = dvec3(control.origin[0], control.origin[1], control.origin[2]);
-	dvec3_p position = (position_of(i) - origin) * control.inverse_unit;
+	bool is_cluster = shapes[shape].sphere_count > 1;
+	GrainPose pose = pose_of(position_of(i), velocity_of(i), spin_of(i, q, momentum_of(i)), q, double(traits[i].scale));
 	double_p own = (grains[i].flags & SAND_GRAIN_DRIVEN) != 0 ? 0.0lf : grains[i].inverse_mass / shapes[shape].share;
-	dvec3_p spin_units = spin * control.unit;
-	if (shapes[shape].sphere_count > 1)
+	int at = 4 * (shapes[shape].first_offset + k);
+	vec3 velocity;
+	ivec3 x = placed(pose, is_cluster, vec3(offsets[at], offsets[at + 1], offsets[at + 2]), velocity);
+	for (int axis = 0; axis < 3; ++axis)
 	{
-		dvec3 c0, c1, c2;
-		columns_of(q, c0, c1, c2);
-		double_p scale = double(traits[i].scale);
-		int at = 4 * (shapes[shape].first_offset + k);
-		double_p ox = double(offsets[at]), oy = double(offsets[at + 1]), oz = double(offsets[at + 2]);
-		dvec3_p a = c0 * scale, b = c1 * scale, c = c2 * scale;
-		dvec3_p ma = cross_d(spin, a), mb = cross_d(spin, b), mc = cross_d(spin, c);
-		a = a * control.inverse_unit;
-		b = b * control.inverse_unit;
-		c = c * control.inverse_unit;
-		position = position + a * ox;
-		position = position + b * oy;
-		position = position + c * oz;
-		velocity = velocity + ma * ox;
-		velocity = velocity + mb * oy;
-		velocity = velocity + mc * oz;
+		spheres[s].x[axis] = x[axis];
+		spheres[s].velocity[axis] = velocity[axis];
+		spheres[s].spin[axis] = pose.spin[axis];
 	}
-	ivec3 x = ivec3(to_fixed(position.x), to_fixed(position.y), to_fixed(position.z));
-	spheres[s].x[0] = x.x;
-	spheres[s].x[1] = x.y;
-	spheres[s].x[2] = x.z;
-	spheres[s].velocity[0] = float(velocity.x);
-	spheres[s].velocity[1] = float(velocity.y);
-	spheres[s].velocity[2] = float(velocity.z);
 	spheres[s].radius_again = spheres[s].radius;
-	spheres[s].spin[0] = float(spin_units.x);
-	spheres[s].spin[1] = float(spin_units.y);
-	spheres[s].spin[2] = float(spin_units.z);
 	spheres[s].inverse_mass = float(own);
 	if (is_listing)
 	{
@@ -469,11 +603,7 @@ bool place_sphere(int i, int k, bool is_listing)
 		spheres[s].x_listed[2] = x.z;
 		return true;
 	}
-	precise vec3 d = vec3(x.x - spheres[s].x_listed[0], x.y - spheres[s].x_listed[1], x.z - spheres[s].x_listed[2]);
-	precise float square = d.x * d.x + d.y * d.y + d.z * d.z;
-	precise float margin = (grains[i].flags & SAND_GRAIN_FAST) != 0 ? control.margin_fast : control.margin_slow;
-	precise float limit = margin * margin;
-	return !(square > limit);
+	return !is_far(x, ivec3(spheres[s].x_listed[0], spheres[s].x_listed[1], spheres[s].x_listed[2]), grains[i].flags);
 }
 #endif
 #endif

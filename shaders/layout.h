@@ -89,6 +89,39 @@
 #define SAND_BIND_NEW_SPRINGS 49
 #define SAND_BIND_CURSORS 50       // cleared counters
 #define SAND_BIND_BODIES 52        // SandGlBody
+#define SAND_BIND_ENTRY_FIRSTS 53  // per sphere, + 1: first of its entries
+#define SAND_BIND_ADDENDS 54       // entries: which force records a sphere adds up, in order
+#define SAND_BIND_SPEEDS 55        // (m/s)^2 per grain, then per block of them
+#define SAND_BIND_NEAR_SPHERES 56  // spheres that have triangles near
+#define SAND_BIND_BIG_SPHERES 57   // spheres of big grains
+#define SAND_BIND_GROUPS 58        // three numbers of groups per pass of a step
+#define SAND_BIND_COUNT 59
+
+// An entry is a force record's number times four, and:
+#define SAND_ENTRY_BACK 1u  // the sphere is the higher one of the pair: minus the force
+#define SAND_ENTRY_APART 2u // first of those that another chunk has summed apart
+
+// Passes of a step that the device itself holds back once it halts, in SAND_BIND_GROUPS.
+#define SAND_GROUPS_BODIES 0
+#define SAND_GROUPS_POSES 1
+#define SAND_GROUPS_PAIRS 2
+#define SAND_GROUPS_TOUCHES 3
+#define SAND_GROUPS_COLLIDERS 4
+#define SAND_GROUPS_LOADS 5
+#define SAND_GROUPS_LOAD_SUMS 6
+#define SAND_GROUPS_SUMS 7
+#define SAND_GROUPS_WATCH 8
+#define SAND_GROUPS_MOVE 9
+#define SAND_GROUPS_PLACE 10
+#define SAND_GROUPS_FASTEST 11
+#define SAND_GROUPS_COUNT 12
+
+// Spheres of a grain that are placed with it; those of a big one have a pass of their own.
+#define SAND_BIG_GRAIN 8
+// Lone spheres, which look the same whichever way up, are turned once in so many steps.
+#define SAND_TURN_STEPS 8
+// Speeds that one thread looks through.
+#define SAND_SPEED_BLOCK 64
 
 #define SAND_NO_GRAIN 0x7fffffff
 #define SAND_NO_BUCKET 0xffffffffu
@@ -191,14 +224,10 @@ SAND_STRUCT_END(SandGlPair)
 SAND_OFFSET(SandGlPair, chunk, 12)
 SAND_SIZE(SandGlPair, 16)
 
-SAND_STRUCT(SandGlForce)
-	float force[3]; // N on a
-	int32_t is_touching;
-	float torque_a[3], pad_a; // N units
-	float torque_b[3], pad_b;
-SAND_STRUCT_END(SandGlForce)
-SAND_OFFSET(SandGlForce, torque_b, 32)
-SAND_SIZE(SandGlForce, 48)
+// The force records are rows of four floats, two of each contact, or three where grains resist rolling:
+//   force on a (N), lever of a (units); moment (N units per unit of lever), lever of b; couple (N units), nothing.
+// Zeros where nothing touches, and only there the lever of b is zero. A pair's, then a touch's, then a triangle's.
+#define SAND_ROW_BYTES 16
 
 SAND_STRUCT(SandGlShape)
 	double inertia[3]; // m^2
@@ -236,11 +265,13 @@ SAND_SIZE(SandGlSpring, 24)
 SAND_STRUCT(SandGlTouch)
 	int32_t code; // SAND_SLOT_COUNT * obstacle + slot
 	int32_t law;
-	float stretch[3];
+	int32_t sphere;
 	int32_t pad;
+	float stretch[3];
+	int32_t pad_again;
 SAND_STRUCT_END(SandGlTouch)
-SAND_OFFSET(SandGlTouch, stretch, 8)
-SAND_SIZE(SandGlTouch, 24)
+SAND_OFFSET(SandGlTouch, stretch, 16)
+SAND_SIZE(SandGlTouch, 32)
 
 SAND_STRUCT(SandGlNear)
 	int32_t triangle;
@@ -356,7 +387,9 @@ SAND_STRUCT(SandControl)
 	int32_t step_count; // of this advance
 	int32_t turn_steps, sleep_steps;
 	int32_t partial_count;
+	int32_t speed_first, speed_count; // which speeds the next step looks at
 	int32_t pair_count, watch_count;
+	int32_t touch_count, near_count, near_sphere_count, big_sphere_count;
 	int32_t low[3], high[3];               // units, of the present grains
 	int32_t faster[SAND_MARGIN_CHOICES];   // grains above each threshold
 	int32_t pad;

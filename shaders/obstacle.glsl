@@ -53,6 +53,7 @@ void touch_plane(SandObstacle o, dvec3 p, double reach, inout Touches t)
 {
 	precise dvec3 n = obstacle_axis(o);
 	precise double height = plane_height(o, p), roughness = double(o.roughness);
+#ifndef NO_ROUGH
 	if (roughness > 0.0lf && height > 0.0lf && height < reach + roughness)
 	{
 		// Two axes across the normal, from the coordinate axis least along it.
@@ -84,6 +85,7 @@ void touch_plane(SandObstacle o, dvec3 p, double reach, inout Touches t)
 			return;
 		}
 	}
+#endif
 	emit_touch(t, reach, 0, height, n);
 }
 
@@ -219,19 +221,25 @@ Touches obstacle_touches(SandObstacle o, dvec3 p, double reach)
 {
 	Touches t;
 	t.count = 0;
+#ifndef NO_BOXES
 	if (o.kind == SAND_OBSTACLE_BOX)
 	{
 		touch_box(o, p, reach, t);
 	}
-	else if (o.kind == SAND_OBSTACLE_CYLINDER)
+#endif
+#ifndef NO_CYLINDERS
+	if (o.kind == SAND_OBSTACLE_CYLINDER)
 	{
 		touch_cylinder(o, p, reach, t);
 	}
-	else if (o.kind == SAND_OBSTACLE_CONE)
+#endif
+#ifndef NO_CONES
+	if (o.kind == SAND_OBSTACLE_CONE)
 	{
 		touch_cone(o, p, reach, t);
 	}
-	else
+#endif
+	if (o.kind == SAND_OBSTACLE_PLANE)
 	{
 		touch_plane(o, p, reach, t);
 	}

@@ -15,7 +15,8 @@ KEYS = set(
 )
 LIMITS = set(
     """block_bytes block_alignment block_count binding_count uniform_bytes uniform_alignment uniform_count group_size
-       group_count shared_bytes texture_size texture_count image_size point_size""".split()
+       group_count shared_bytes texture_size texture_count image_size point_size
+       unit_count texel_count""".split()
 )
 
 
