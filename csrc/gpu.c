@@ -1710,14 +1710,14 @@ void sand_gpu_bind_texels(SandGpu *gpu, int unit, SandGpuBuffer buffer, int word
 		    (long long)texel_count, object->label, unit, gpu->info.name, limits->unit_count, limits->texel_count);
 		return;
 	}
-	static const GLenum formats[3] = {GL_R32UI, GL_RG32UI, GL_RGBA32UI};
+	static const GLenum texel_formats[3] = {GL_R32UI, GL_RG32UI, GL_RGBA32UI};
 	int kind = word_count / 2;
 	glActiveTexture(GL_TEXTURE0 + (GLenum)unit);
 	if (object->texels[kind] == 0)
 	{
 		gl_1.gen_textures(1, &object->texels[kind]);
 		gl_1.bind_texture(GL_TEXTURE_BUFFER, object->texels[kind]);
-		glTexBuffer(GL_TEXTURE_BUFFER, formats[kind], object->name);
+		glTexBuffer(GL_TEXTURE_BUFFER, texel_formats[kind], object->name);
 		return;
 	}
 	gl_1.bind_texture(GL_TEXTURE_BUFFER, object->texels[kind]);
