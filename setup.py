@@ -3,6 +3,7 @@
 
     python3 setup.py demo        bake and render the hourglass into out/demo/
     python3 setup.py example X   bake and render the scene examples/X.py into out/X/
+    python3 setup.py gallery X   render a picture of docs/gallery.md into out/gallery/
     python3 setup.py test        build and run every test; the last line reads "N passed, N failed"
     python3 setup.py extension   build dist/barchan-VERSION.zip and prove that Blender installs it
     python3 setup.py bench       time the engine beside LAMMPS; rows are added to bench/MACHINE.csv
@@ -40,7 +41,7 @@ SANITIZED = BUILD / "sanitized"
 THREADED = BUILD / "threaded"
 FUZZED = BUILD / "fuzzed"
 ADDON = "bl_ext.user_default.barchan"
-EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.py") if path.stem != "common")
+EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.py") if path.stem not in ("common", "gallery"))
 PEERS = ROOT.parent / "shared" / "peers"  # beds and harness of the bench, beside this repository
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -1157,7 +1158,34 @@ def command_example(arguments):
     return run_example(arguments.name, ["--out", str(out)] + ["--small"] * arguments.small)
 
 
+def command_gallery(arguments):
+    return run_example("gallery", [arguments.name, "--out", str(OUT), "--percent", str(arguments.percent)])
+
+
+def on_bench_line(line, progress):
+    match = re.match(r"@ (\d+) (\d+) (.*)", line)
+    if match:
+        progress.update(int(match.group(1)), total=int(match.group(2)), note=match.group(3))
+    elif line.startswith("{"):
+        print(("\r\x1b[K" if progress.is_terminal else "") + line, flush=True)
+
+
+def bench_playback():
+    """Frame changes in Blender, with the add-on of this tree and the wheel of its core."""
+    home = prepare()
+    install_wheel(home)
+    user_folder = BUILD / "blender" / "bench"
+    remove_folder(user_folder)
+    user_folder.mkdir(parents=True)
+    env = clean_environment(PYTHONPATH=str(ROOT / ".venv" / "wheel"), BLENDER_USER_RESOURCES=str(user_folder))
+    command = [home.inner, ROOT / "bench" / "playback.py", "--command", " ".join(["python3 setup.py"] + sys.argv[1:])]
+    must(run(command, "Bench", on_line=on_bench_line, env=env), "The bench failed")
+    return 0
+
+
 def command_bench(arguments):
+    if arguments.playback:
+        return bench_playback()
     wants_peers = bool(arguments.work) or not (arguments.scaling or arguments.sleep or arguments.mesh or arguments.cache)
     if wants_peers and not (PEERS / "data").is_dir():
         raise Stop(
@@ -1189,18 +1217,11 @@ def command_bench(arguments):
     for work in arguments.work or []:
         command += ["--work", work]
 
-    def on_line(line, progress):
-        match = re.match(r"@ (\d+) (\d+) (.*)", line)
-        if match:
-            progress.update(int(match.group(1)), total=int(match.group(2)), note=match.group(3))
-        elif line.startswith("{"):
-            print(("\r\x1b[K" if progress.is_terminal else "") + line, flush=True)
-
     must(
         run(
             command,
             "Bench",
-            on_line=on_line,
+            on_line=on_bench_line,
             env=clean_environment(PYTHONPATH=str(package), PEERS_HOME=str(peers_home)),
         ),
         "The bench failed",
@@ -1227,6 +1248,10 @@ def main():
     example.add_argument("--small", action="store_true", help="few grains and frames, into out/NAME-small/")
     example.add_argument("name", metavar="NAME", choices=EXAMPLES, help=", ".join(EXAMPLES))
     example.set_defaults(run=command_example)
+    gallery = commands.add_parser("gallery", help="render a picture of docs/gallery.md into out/gallery/")
+    gallery.add_argument("--percent", type=int, default=100, help="share of the size and the samples, to try it out")
+    gallery.add_argument("name", metavar="NAME", help="as docs/gallery.md names it")
+    gallery.set_defaults(run=command_gallery)
     test = commands.add_parser("test", help='build and run every test; the last line reads "N passed, N failed"')
     test.add_argument("--all", action="store_true", help="also in the other supported Blenders: " + ", ".join(BLENDERS))
     test.add_argument("parts", nargs="*", metavar="PART", type=part_name, help="only these parts: " + ", ".join(PARTS))
@@ -1239,6 +1264,7 @@ def main():
     bench.add_argument("--scaling", action="store_true", help="instead: cost and memory per grain, 16K to 1M grains")
     bench.add_argument("--sleep", action="store_true", help="instead: a bed asleep against the same bed awake")
     bench.add_argument("--cache", action="store_true", help="instead: a frame of 1M grains to disk and back, beside its bytes")
+    bench.add_argument("--playback", action="store_true", help="instead: frame changes in Blender, 100K and 1M grains")
     bench.add_argument("--mesh", action="store_true", help="instead: points on a mesh, beside open3d and pymeshlab")
     bench.add_argument("--work", action="append", help="only this comparison: w1-10000, w1-100000, w2-10000")
     bench.add_argument("--threads", type=int, default=2)

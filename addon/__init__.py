@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Barchan, sand for Blender: register and unregister, nothing else."""
 
-from . import body, headless, link, operators, panels, playback, properties
+from . import body, headless, link, look, operators, panels, playback, properties, viewport
 
 
 def register():
     properties.register()
     operators.register()
     panels.register()
+    look.register()
     link.register()
     playback.register()
+    viewport.register()
     body.register()
     headless.register()
 
@@ -17,8 +19,10 @@ def register():
 def unregister():
     headless.unregister()
     body.unregister()
+    viewport.unregister()
     playback.unregister()
     link.unregister()
+    look.unregister()
     panels.unregister()
     operators.unregister()
     properties.unregister()

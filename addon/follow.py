@@ -172,8 +172,8 @@ def show(scene, positions, rotations):
 # Keyframes
 
 
-def _curves(ob):
-    """The F-curves of the object's action, by (path, index). Actions have slots from Blender 4.4 on."""
+def curves(ob):
+    """The F-curves of the action of an object or scene, by (path, index). Actions have slots from Blender 4.4 on."""
     data = ob.animation_data
     if data is None or data.action is None:
         return {}
@@ -189,9 +189,9 @@ def _curves(ob):
 def _write_curves(ob, path, frames, values):
     """Linear keyframes (frame by frame, a column per component) in the place of those that were between them."""
     ob.keyframe_insert(path, frame=frames[0])  # makes the curves where there are none
-    curves = _curves(ob)
+    found = curves(ob)
     for index in range(values.shape[1]):
-        points = curves[path, index].keyframe_points
+        points = found[path, index].keyframe_points
         for point in reversed([point for point in points if frames[0] <= point.co.x <= frames[-1]]):
             points.remove(point, fast=True)
         first = len(points)
@@ -203,7 +203,7 @@ def _write_curves(ob, path, frames, values):
         kinds[first:] = LINEAR
         points.foreach_set("co", pairs)
         points.foreach_set("interpolation", kinds)
-        curves[path, index].update()
+        found[path, index].update()
 
 
 def _rotation_values(ob, turns):

@@ -2,11 +2,13 @@
 """playback: cached frames -> attributes of the carrier mesh, and bodies in their places. The only writer of bpy geometry.
 
 Comes in: frames of the cache. Goes out: the object "Barchan Sand", one loose vertex per grain with the attributes
-position, rotation, velocity, radius, shade and is_hidden, drawn by one geometry-nodes group (platform fact: of all carriers
-only a mesh under geometry nodes draws in every Blender from 4.2 to 5.2). The bodies, which stand before the grains in every
-frame, are handed to follow.
-The handlers also run in Blender's render thread: they call no operator and touch nothing but the carrier's attributes and
-the places of the bodies' empties.
+position, rotation, velocity, radius, shade, id, is_hidden and what else the frames hold, drawn by the node group of grains
+(platform fact: of all carriers only a mesh under geometry nodes draws in every Blender from 4.2 to 5.2). The bodies, which
+stand before the grains in every frame, are handed to follow.
+
+A frame change reads no more than what will be drawn: the viewport's points need places alone. A render reads every array
+of every grain. The handlers also run in Blender's render thread: they call no operator and touch nothing but the carrier's
+attributes and the places of the bodies' empties.
 """
 
 import collections
@@ -20,16 +22,10 @@ import bpy
 import numpy as np
 from bpy.app.handlers import persistent
 
-from . import engine, follow, properties
+from . import engine, follow, grains, properties
 
 CARRIER_NAME = "Barchan Sand"
-GROUP_NAME = "Barchan Grains"
-MATERIAL_NAME = "Barchan Sand"
 MODIFIER_NAME = "Barchan"
-
-# Layout of the node group. A group of another number, from another version of the add-on, is rebuilt in place.
-GROUP_LAYOUT = 2
-GROUP_TAG = "barchan_layout"
 
 # (name, type, value key for foreach_set, components)
 ATTRIBUTES = (
@@ -37,12 +33,38 @@ ATTRIBUTES = (
     ("velocity", "FLOAT_VECTOR", "vector", 3),
     ("radius", "FLOAT", "value", 1),
     ("shade", "FLOAT", "value", 1),
+    ("id", "INT", "value", 1),
     ("is_hidden", "BOOLEAN", "value", 1),
 )
+
+# Arrays of a frame that are the same in all frames of a bake: read once per bake, not once per frame.
+CONSTANTS = ("radius", "shape", "material", "source", "id")
+PLAIN_TYPES = {  # attribute type and key for other arrays, by kind of number and components
+    ("f", 1): ("FLOAT", "value"),
+    ("f", 3): ("FLOAT_VECTOR", "vector"),
+    ("i", 1): ("INT", "value"),
+}
 
 FLAGS_HIDDEN = 8 | 16  # of a cached grain: not yet born, taken by an outflow
 
 FRAME_LIMIT = 3  # frames kept in memory: the two around a sub-frame and the one before
+
+OVERRIDE_PATH = "barchan_look.frame"
+EVERY_TAG = "barchan_every"  # custom property of the carrier's mesh: every how many-th grain it holds
+
+
+@dataclasses.dataclass(frozen=True)
+class Wanted:
+    """What is read of a frame."""
+
+    names: tuple = ()  # arrays, those that the frame has; () = all
+    every: int = 1  # only every k-th element
+
+
+@dataclasses.dataclass(frozen=True)
+class Frame:
+    arrays: dict
+    seconds: float  # simulated time
 
 
 class FrameStore:
@@ -52,29 +74,51 @@ class FrameStore:
     def __init__(self, limit):
         self._limit = limit
         self._frames = collections.OrderedDict()
+        self._names = {}  # (folder, time of change) -> names of the arrays that its frames hold
         self._lock = threading.Lock()
 
-    def read(self, folder, frame):
-        """Arrays by name; raises what the core raises."""
-        try:
-            changed = os.stat(folder).st_mtime_ns
-        except OSError:
-            changed = 0
-        key = (folder, frame, changed)
+    def read(self, folder, frame, wanted=Wanted()):
+        """A Frame; raises what the core raises."""
+        changed = self._changed(folder)
+        key = (folder, frame, changed, wanted)
         with self._lock:
             if key in self._frames:
                 self._frames.move_to_end(key)
                 return self._frames[key]
-        arrays = engine.core.read_frame(folder, frame)["arrays"]
+        found = self._read(folder, frame, changed, wanted)
+        found = Frame(found["arrays"], found["seconds"])
         with self._lock:
-            self._frames[key] = arrays
+            self._frames[key] = found
             while len(self._frames) > self._limit:
                 self._frames.popitem(last=False)
-        return arrays
+        return found
+
+    def names(self, folder, frame):
+        """Names of the arrays in the folder's frames; raises what the core raises."""
+        key = (folder, self._changed(folder))
+        if key not in self._names:
+            if len(self._names) > 16:
+                self._names.clear()
+            self._names[key] = frozenset(engine.core.frame_info(folder, frame)["arrays"])
+        return self._names[key]
+
+    def _changed(self, folder):
+        try:
+            return os.stat(folder).st_mtime_ns
+        except OSError:
+            return 0
+
+    def _read(self, folder, frame, changed, wanted):
+        names = [name for name in wanted.names if name in self.names(folder, frame)] or None
+        try:
+            return engine.core.read_frame(folder, frame, names=names, every=wanted.every)
+        except ValueError:  # this frame has other arrays than the one that was asked
+            return engine.core.read_frame(folder, frame, every=wanted.every)
 
     def clear(self):
         with self._lock:
             self._frames.clear()
+            self._names.clear()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,10 +134,21 @@ class Baked:
     settings: str = ""  # export.fingerprint of the scene that was baked
 
 
+@dataclasses.dataclass
+class Render:
+    """A render under way: it shows every grain with everything, and one moment decides which grains are there."""
+
+    centre: float = None  # timeline frame of the picture being made; None between two pictures
+
+
 _store = FrameStore(FRAME_LIMIT)
 _is_paused = False
 _messages = {}  # scene's session_uid -> sentence about the frame that cannot be shown
 _baked = {}  # scene's session_uid -> Baked, or None after Free; only for bakes of this session
+_renders = {}  # scene's session_uid -> Render
+_constants = {}  # mesh's session_uid -> (folder, count, every) that its constant attributes are of
+_shown = {}  # scene's session_uid -> cached frame that was asked for last
+drawn = {}  # scene's session_uid -> arrays of the grains that viewport draws; only with View: Spheres
 
 
 def message(scene):
@@ -121,223 +176,12 @@ def _set_message(scene, text):
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Node group and material
-
-
-def _attribute(nodes, name, data_type):
-    """Output socket of a Named Attribute node; it has one socket per type, of which one is enabled."""
-    node = nodes.new("GeometryNodeInputNamedAttribute")
-    node.data_type = data_type
-    node.inputs["Name"].default_value = name
-    return next(socket for socket in node.outputs if socket.enabled and socket.name == "Attribute")
-
-
-def _switch(group, condition, when_false, when_true):
-    node = group.nodes.new("GeometryNodeSwitch")
-    node.input_type = "GEOMETRY"
-    by_name = {socket.name: socket for socket in node.inputs if socket.enabled}
-    group.links.new(condition, by_name["Switch"])
-    group.links.new(when_false, by_name["False"])
-    group.links.new(when_true, by_name["True"])
-    return next(socket for socket in node.outputs if socket.enabled)
-
-
-def _grain_points(group, offsets):
-    """A grain of unit sphere radius as a point cloud."""
-    join = group.nodes.new("GeometryNodeJoinGeometry")
-    for offset in offsets:
-        point = group.nodes.new("GeometryNodePoints")
-        point.inputs["Count"].default_value = 1
-        point.inputs["Position"].default_value = offset
-        point.inputs["Radius"].default_value = 1.0
-        group.links.new(point.outputs[0], join.inputs[0])
-    return join.outputs[0]
-
-
-def _grain_mesh(group, offsets):
-    """A grain of unit sphere radius as joined icospheres."""
-    ball = group.nodes.new("GeometryNodeMeshIcoSphere")
-    ball.inputs["Radius"].default_value = 1.0
-    ball.inputs["Subdivisions"].default_value = 2
-    smooth = group.nodes.new("GeometryNodeSetShadeSmooth")
-    group.links.new(ball.outputs[0], smooth.inputs[0])
-    join = group.nodes.new("GeometryNodeJoinGeometry")
-    for offset in offsets:
-        move = group.nodes.new("GeometryNodeSetPosition")
-        move.inputs["Offset"].default_value = offset
-        group.links.new(smooth.outputs[0], move.inputs[0])
-        group.links.new(move.outputs[0], join.inputs[0])
-    return join.outputs[0]
-
-
-def _instance(group, points, grain):
-    """The grain on every vertex, turned by its rotation and scaled by its radius."""
-    node = group.nodes.new("GeometryNodeInstanceOnPoints")
-    group.links.new(points, node.inputs["Points"])
-    group.links.new(grain, node.inputs["Instance"])
-    group.links.new(_attribute(group.nodes, "rotation", "QUATERNION"), node.inputs["Rotation"])
-    group.links.new(_attribute(group.nodes, "radius", "FLOAT"), node.inputs["Scale"])
-    return node.outputs[0]
-
-
-def _realised_points(group, vertices, grain):
-    """Every sphere of every grain as a point. Realising keeps the points' own radius of 1 instead of scaling it, so the
-    grain's radius travels in an attribute of another name."""
-    store = group.nodes.new("GeometryNodeStoreNamedAttribute")
-    store.data_type = "FLOAT"
-    store.domain = "POINT"
-    store.inputs["Name"].default_value = "sphere_radius"
-    value = next(socket for socket in store.inputs if socket.enabled and socket.name == "Value")
-    group.links.new(vertices, store.inputs["Geometry"])
-    group.links.new(_attribute(group.nodes, "radius", "FLOAT"), value)
-    realise = group.nodes.new("GeometryNodeRealizeInstances")
-    group.links.new(_instance(group, store.outputs[0], grain), realise.inputs["Geometry"])
-    resize = group.nodes.new("GeometryNodeSetPointRadius")
-    group.links.new(realise.outputs[0], resize.inputs["Points"])
-    group.links.new(_attribute(group.nodes, "sphere_radius", "FLOAT"), resize.inputs["Radius"])
-    return resize.outputs[0]
-
-
-def _build_group(group):
-    group.nodes.clear()
-    group.interface.clear()
-    new_socket = group.interface.new_socket
-    new_socket("Geometry", in_out="OUTPUT", socket_type="NodeSocketGeometry")
-    new_socket("Geometry", in_out="INPUT", socket_type="NodeSocketGeometry")
-    new_socket("Grains", in_out="INPUT", socket_type="NodeSocketBool", description="Instanced meshes instead of points")
-    new_socket("Tetrahedron", in_out="INPUT", socket_type="NodeSocketBool", description="Four spheres instead of one")
-    new_socket("Material", in_out="INPUT", socket_type="NodeSocketMaterial", description="Material of the grains")
-    sockets = group.nodes.new("NodeGroupInput").outputs
-    hide = group.nodes.new("GeometryNodeDeleteGeometry")
-    hide.domain = "POINT"
-    group.links.new(sockets["Geometry"], hide.inputs["Geometry"])
-    group.links.new(_attribute(group.nodes, "is_hidden", "BOOLEAN"), hide.inputs["Selection"])
-    vertices = hide.outputs[0]
-
-    offsets = [tuple(map(float, offset)) for offset in engine.core.tetrahedron(1.0)]
-    single = group.nodes.new("GeometryNodeMeshToPoints")
-    group.links.new(vertices, single.inputs["Mesh"])
-    group.links.new(_attribute(group.nodes, "radius", "FLOAT"), single.inputs["Radius"])
-    points = _switch(
-        group,
-        sockets["Tetrahedron"],
-        single.outputs[0],
-        _realised_points(group, vertices, _grain_points(group, offsets)),
-    )
-    grain = _switch(
-        group, sockets["Tetrahedron"], _grain_mesh(group, [(0.0, 0.0, 0.0)]), _grain_mesh(group, offsets)
-    )
-    shown = _switch(group, sockets["Grains"], points, _instance(group, vertices, grain))
-
-    paint = group.nodes.new("GeometryNodeSetMaterial")
-    group.links.new(shown, paint.inputs["Geometry"])
-    group.links.new(sockets["Material"], paint.inputs["Material"])
-    output = group.nodes.new("NodeGroupOutput")
-    group.links.new(paint.outputs[0], output.inputs[0])
-    _arrange(group)
-    group[GROUP_TAG] = GROUP_LAYOUT
-
-
-def _arrange(group):
-    """Columns by distance from the output, for people who open the group."""
-    depth = {node: 0 for node in group.nodes}
-    for _ in range(len(group.nodes)):
-        for link in group.links:
-            depth[link.from_node] = max(depth[link.from_node], depth[link.to_node] + 1)
-    rows = collections.Counter()
-    for node, column in depth.items():
-        node.location = (-220 * column, -180 * rows[column])
-        rows[column] += 1
-
-
-def node_group():
-    """The one node group of the file, made or rebuilt when needed."""
-    group = bpy.data.node_groups.get((GROUP_NAME, None))
-    if group is None or group.bl_idname != "GeometryNodeTree":
-        group = bpy.data.node_groups.new(GROUP_NAME, "GeometryNodeTree")
-    if group.get(GROUP_TAG) != GROUP_LAYOUT:
-        _build_group(group)
-    return group
-
-
-def sand_material():
-    """The one sand material of the file: quartz, feldspar and iron-stained grains mixed by the grain's shade.
-    Points carry the shade themselves, instances carry it on the instance; the attribute that is absent reads 0."""
-    material = bpy.data.materials.get((MATERIAL_NAME, None))
-    if material is not None:
-        return material
-    material = bpy.data.materials.new(MATERIAL_NAME)
-    material.diffuse_color = (0.76, 0.60, 0.38, 1.0)
-    if material.node_tree is None:
-        material.use_nodes = True
-    tree = material.node_tree
-    shader = next((node for node in tree.nodes if node.type == "BSDF_PRINCIPLED"), None)
-    if shader is None:
-        shader = tree.nodes.new("ShaderNodeBsdfPrincipled")
-        output = tree.nodes.new("ShaderNodeOutputMaterial")
-        tree.links.new(shader.outputs[0], output.inputs["Surface"])
-    add = tree.nodes.new("ShaderNodeMath")
-    add.operation = "ADD"
-    add.location = (-480, 200)
-    for index, attribute_type in enumerate(("GEOMETRY", "INSTANCER")):
-        attribute = tree.nodes.new("ShaderNodeAttribute")
-        attribute.attribute_type = attribute_type
-        attribute.attribute_name = "shade"
-        attribute.location = (-700, 300 - 200 * index)
-        tree.links.new(attribute.outputs["Fac"], add.inputs[index])
-    ramp = tree.nodes.new("ShaderNodeValToRGB")
-    ramp.location = (-300, 200)
-    colours = (
-        (0.00, (0.20, 0.09, 0.035)),
-        (0.07, (0.50, 0.26, 0.10)),
-        (0.35, (0.68, 0.43, 0.20)),
-        (0.75, (0.78, 0.57, 0.31)),
-        (1.00, (0.90, 0.77, 0.54)),
-    )
-    elements = ramp.color_ramp.elements
-    while len(elements) < len(colours):
-        elements.new(1.0)
-    for element, (position, colour) in zip(elements, colours):
-        element.position = position
-        element.color = (*colour, 1.0)
-    tree.links.new(add.outputs[0], ramp.inputs[0])
-    tree.links.new(ramp.outputs["Color"], shader.inputs["Base Color"])
-    shader.inputs["Roughness"].default_value = 0.55
-    return material
-
-
-def _set_input(modifier, name, value):
-    """Sets a modifier input by its socket name: an ID property up to Blender 5.1, a real property from 5.2 on."""
-    socket = next(
-        item
-        for item in modifier.node_group.interface.items_tree
-        if item.item_type == "SOCKET" and item.in_out == "INPUT" and item.name == name
-    )
-    inputs = getattr(getattr(modifier, "properties", None), "inputs", None)
-    if inputs is not None:
-        getattr(inputs, socket.identifier).value = value
-    else:
-        modifier[socket.identifier] = value
-
-
-def _input(modifier, name):
-    """What _set_input set."""
-    socket = next(
-        item
-        for item in modifier.node_group.interface.items_tree
-        if item.item_type == "SOCKET" and item.in_out == "INPUT" and item.name == name
-    )
-    inputs = getattr(getattr(modifier, "properties", None), "inputs", None)
-    return getattr(inputs, socket.identifier).value if inputs is not None else modifier[socket.identifier]
-
-
-# ---------------------------------------------------------------------------------------------------------------------
 # Carrier
 
 
-def _shades(count):
-    """One number in [0, 1) per grain, by the grain's index, so that a grain keeps its colour in every bake."""
-    index = np.arange(count, dtype=np.uint32)
+def _shades(ids):
+    """One number in [0, 1) per grain, by its id, so that a grain keeps its colour in every bake."""
+    index = np.array(ids, np.uint32)
     index ^= index >> np.uint32(16)
     index *= np.uint32(0x7FEB352D)
     index ^= index >> np.uint32(15)
@@ -346,20 +190,28 @@ def _shades(count):
     return (index >> np.uint32(8)).astype(np.float32) * np.float32(2.0**-24)
 
 
-def _resize(mesh, count, radius):
-    """Gives the mesh count loose vertices with our attributes."""
+def _ensure(mesh, name, data_type):
+    """The attribute of that name and type, made when it is not there."""
+    attribute = mesh.attributes.get(name)
+    if attribute is not None and (attribute.data_type != data_type or attribute.domain != "POINT"):
+        mesh.attributes.remove(attribute)
+        attribute = None
+    return attribute or mesh.attributes.new(name, data_type, "POINT")
+
+
+def _resize(mesh, count, radius, every=1):
+    """Gives the mesh count loose vertices with our attributes, of every so many-th grain."""
     if len(mesh.vertices) != count or len(mesh.edges) > 0:
         mesh.clear_geometry()
         mesh.vertices.add(count)
     for name, data_type, _key, _components in ATTRIBUTES:
-        attribute = mesh.attributes.get(name)
-        if attribute is not None and (attribute.data_type != data_type or attribute.domain != "POINT"):
-            mesh.attributes.remove(attribute)
-            attribute = None
-        if attribute is None:
-            mesh.attributes.new(name, data_type, "POINT")
+        _ensure(mesh, name, data_type)
+    mesh[EVERY_TAG] = every
+    ids = np.arange(count, dtype=np.int32) * np.int32(every)
     mesh.attributes["radius"].data.foreach_set("value", np.full(count, radius, np.float32))
-    mesh.attributes["shade"].data.foreach_set("value", _shades(count))
+    mesh.attributes["id"].data.foreach_set("value", ids)
+    mesh.attributes["shade"].data.foreach_set("value", _shades(ids))
+    _constants.pop(mesh.session_uid, None)
 
 
 def carrier(scene):
@@ -370,6 +222,14 @@ def carrier(scene):
     return ob
 
 
+def _modifier(ob):
+    """The modifier with our node group, None where the user took it away."""
+    modifier = ob.modifiers.get(MODIFIER_NAME) if ob is not None else None
+    if modifier is None or modifier.type != "NODES" or modifier.node_group is None:
+        return None
+    return modifier if grains.GROUP_TAG in modifier.node_group else None
+
+
 def attach(scene, baked):
     """Makes the carrier fit a bake: made when missing, reused otherwise; shows the current frame. Main thread."""
     ob = carrier(scene)
@@ -378,15 +238,20 @@ def attach(scene, baked):
         ob = bpy.data.objects.new(CARRIER_NAME, bpy.data.meshes.new(CARRIER_NAME))
         scene.collection.objects.link(ob)
         scene.barchan.carrier = ob
+        scene.render.use_lock_interface = True  # frames change in the render's thread
     _resize(ob.data, baked.grain_count, baked.radius)
-    material = sand_material()
+    is_new = bpy.data.materials.get((grains.MATERIAL_NAME, None)) is None
+    material = grains.sand_material()
+    if is_new:
+        grains.apply_sand(scene)
     if len(ob.data.materials) == 0:
         ob.data.materials.append(material)
     modifier = ob.modifiers.get(MODIFIER_NAME) or ob.modifiers.new(MODIFIER_NAME, "NODES")
-    if modifier.node_group is None or modifier.node_group.get(GROUP_TAG, GROUP_LAYOUT) != GROUP_LAYOUT:
-        modifier.node_group = node_group()
-        _set_input(modifier, "Material", material)
-    _set_input(modifier, "Tetrahedron", baked.shape == "TETRAHEDRON")
+    if modifier.node_group is None or modifier.node_group.get(grains.GROUP_TAG, 0) not in (0, grains.GROUP_LAYOUT):
+        modifier.node_group = grains.node_group()
+        grains.set_input(modifier, "Material", material)
+    if _modifier(ob) is not None:
+        grains.set_input(modifier, "Tetrahedron", baked.shape == "TETRAHEDRON")
     _baked[scene.session_uid] = baked
     scene.barchan.body_count = baked.body_count
     scene.barchan.baked_settings = baked.settings
@@ -410,54 +275,106 @@ def detach(scene):
             bpy.data.meshes.remove(mesh)
     _baked[scene.session_uid] = None
     _messages.pop(scene.session_uid, None)
+    drawn.pop(scene.session_uid, None)
     _store.clear()
 
 
 def apply_display(scene):
-    """Points or Grains, as set in the scene. Main thread."""
+    """The settings of the look, as inputs of the node group; an older group is rebuilt. Main thread."""
     ob = carrier(scene)
-    modifier = ob.modifiers.get(MODIFIER_NAME) if ob is not None else None
-    if modifier is None or modifier.node_group is None:
+    modifier = _modifier(ob)
+    if modifier is None:
         return
-    _set_input(modifier, "Grains", scene.barchan.display == "GRAINS")
+    if modifier.node_group.get(grains.GROUP_TAG) != grains.GROUP_LAYOUT and modifier.node_group.library is None:
+        kept = {name: grains.get_input(modifier, name) for name in ("Tetrahedron", "Material")}
+        modifier.node_group = grains.node_group()
+        for name, value in kept.items():
+            grains.set_input(modifier, name, bool(value) if name == "Tetrahedron" else value)
+    grains.apply(scene, modifier, _first_radius(ob.data, scene.barchan.radius))
     ob.update_tag()
 
 
-def _blend(before, after, share):
-    """State between two frames: positions and velocities on the straight line, rotations on the shorter arc, normalised."""
-    first, second = before["rotation"], after["rotation"]
-    share = np.float32(share)
-    sign = np.where((first * second).sum(axis=1, keepdims=True) < 0, np.float32(-1), np.float32(1))
-    rotation = first + share * (sign * second - first)
-    rotation /= np.maximum(np.linalg.norm(rotation, axis=1, keepdims=True), np.float32(1e-12))
-    blended = {
-        "position": before["position"] + share * (after["position"] - before["position"]),
-        "rotation": rotation,
-        "velocity": before["velocity"] + share * (after["velocity"] - before["velocity"]),
-    }
-    if "flags" in before and "flags" in after:
-        blended["flags"] = before["flags"] | after["flags"]  # hidden on one of them: it has no place between them
-    return blended
+# ---------------------------------------------------------------------------------------------------------------------
+# Which frame, and how much of it
 
 
-def read(folder, frame):
-    """State at a frame number, which may lie between two whole frames. Between two frames of which one is missing, as at
-    both ends of the range, it is the other one. Raises what the core raises."""
+def cache_frame(scene, frame=None):
+    """The cached frame, whole or not, that is shown at a frame of the timeline; None: the current one."""
+    settings = scene.barchan_look
+    frame = scene.frame_current_final if frame is None else frame
+    if settings.timing == "HOLD":
+        return float(settings.hold_frame)
+    if settings.timing == "OVERRIDE":
+        # The handler runs before Blender animates the scene: keyframes are asked for this very frame.
+        curve = follow.curves(scene).get((OVERRIDE_PATH, 0))
+        return curve.evaluate(frame) if curve is not None and not curve.mute else settings.frame
+    return frame
+
+
+def _wanted(scene, ob):
+    """What the current display needs of a frame."""
+    body_count = scene.barchan.body_count
+    settings = scene.barchan_look
+    if scene.session_uid in _renders or settings.use_all:
+        return Wanted()
+    names = {"position", "flags"}
+    modifier = _modifier(ob)
+    if ob is None or body_count > 0:
+        names.add("rotation")
+    elif modifier is None or modifier.node_group.get(grains.GROUP_TAG) != grains.GROUP_LAYOUT:
+        return Wanted()
+    elif settings.view != "POINTS" and (scene.barchan.display == "GRAINS" or grains.get_input(modifier, "Tetrahedron")):
+        names.add("rotation")
+    return Wanted(tuple(sorted(names)))
+
+
+def view_step(scene):
+    """Every how many-th grain is shown."""
+    if scene.session_uid in _renders:
+        return 1
+    return max(1, round(100 / scene.barchan_look.percentage))
+
+
+def _between(before, after, share, hidden):
+    """State between two frames. hidden: the frame whose flags say which grains are there."""
+    arrays = dict(hidden.arrays)  # what else they hold does not change between two frames
+    seconds = max(0.0, after.seconds - before.seconds)
+    arrays.update(engine.core.between(before.arrays, after.arrays, share, seconds=seconds, absent=FLAGS_HIDDEN))
+    return Frame(arrays, before.seconds + share * seconds)
+
+
+def read(folder, frame, wanted=Wanted(), centre=None):
+    """State at a cached frame, which may lie between two whole ones. Between two frames of which one is missing, as at
+    both ends of the range, it is the other one. centre: cached frame of the picture whose shutter is open, the one
+    nearest to it decides which grains are there. Raises what the core raises."""
     whole = math.floor(frame)
     share = frame - whole
-    if share == 0.0:
-        return _store.read(folder, whole)
+    decides = round(frame if centre is None else centre)
+    if share == 0.0 and (centre is None or decides == whole):
+        return _store.read(folder, whole, wanted)
+    if wanted.names:  # the way between two places needs the speeds
+        wanted = dataclasses.replace(wanted, names=tuple(sorted({*wanted.names, "velocity"})))
     try:
-        before = _store.read(folder, whole)
+        before = _store.read(folder, whole, wanted)
     except engine.core.CacheError:
-        return _store.read(folder, whole + 1)
+        return _store.read(folder, whole + 1, wanted)
     try:
-        after = _store.read(folder, whole + 1)
+        after = _store.read(folder, whole + 1, wanted) if share > 0.0 else before
     except engine.core.CacheError:
         return before
-    if len(after["position"]) != len(before["position"]):
+    hidden = before if decides <= whole else after
+    if decides not in (whole, whole + 1):
+        try:
+            hidden = _store.read(folder, decides, wanted)
+        except engine.core.CacheError:
+            pass
+    if len({len(one.arrays["position"]) for one in (before, after, hidden)}) > 1:
         return before
-    return _blend(before, after, share)
+    return _between(before, after, share, hidden)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Show
 
 
 def show(scene):
@@ -466,44 +383,121 @@ def show(scene):
     ob = carrier(scene)
     if (ob is None and len(scene.barchan.followers) == 0) or engine.core is None:
         return
+    if not scene.barchan_look.is_on:
+        _set_message(scene, "")
+        return
+    folder = properties.cache_folder(scene)
+    frame = cache_frame(scene)
+    _shown[scene.session_uid] = frame
+    render = _renders.get(scene.session_uid)
+    centre = cache_frame(scene, render.centre) if render is not None and render.centre is not None else None
+    body_count, step = scene.barchan.body_count, view_step(scene)
+    wanted = _wanted(scene, ob)
+    if body_count == 0:
+        wanted = dataclasses.replace(wanted, every=step)
     try:
-        arrays = read(properties.cache_folder(scene), scene.frame_current_final)
-        positions, rotations = arrays["position"], arrays["rotation"]
+        arrays = read(folder, frame, wanted, centre).arrays
+        positions, rotations = arrays["position"], arrays["rotation"] if body_count else None
     except (engine.core.Error, OSError, MemoryError, ValueError) as error:
         _set_message(scene, engine.sentence(error))
         return
     except KeyError as error:
-        _set_message(scene, f"Frame {scene.frame_current} has no array {error}; bake it again")
+        _set_message(scene, f"Frame {frame:g} has no array {error}; bake it again")
         return
-    body_count = scene.barchan.body_count
     if len(positions) < body_count:
         _set_message(
             scene,
-            f"Frame {scene.frame_current} holds {len(positions)} elements, fewer than the {body_count} bodies of this "
+            f"Frame {frame:g} holds {len(positions)} elements, fewer than the {body_count} bodies of this "
             "scene; bake it again",
         )
         return
-    follow.show(scene, positions, rotations)
+    if body_count:
+        follow.show(scene, positions, rotations)
+        arrays = {name: array[body_count::step] for name, array in arrays.items()}
     if ob is not None:
-        _show_grains(scene, ob.data, {name: array[body_count:] for name, array in arrays.items()})
+        _show_grains(scene, ob, arrays, folder, frame, step)
     _set_message(scene, "")
 
 
-def _show_grains(scene, mesh, arrays):
+def _show_grains(scene, ob, arrays, folder, frame, every):
+    mesh = ob.data
     count = len(arrays["position"])
-    if len(mesh.vertices) != count:  # baked by another session: same scene, other count
+    if len(mesh.vertices) != count or mesh.get(EVERY_TAG, 1) != every:  # baked by another session, or another share is shown
         baked = _baked.get(scene.session_uid)
-        _resize(mesh, count, baked.radius if baked else _first_radius(mesh, scene.barchan.radius))
+        radius = baked.radius if baked else _first_radius(mesh, scene.barchan.radius)
+        _resize(mesh, count, radius, every)
+    if scene.barchan_look.view == "SPHERES" and scene.session_uid not in _renders and not bpy.app.background:
+        drawn[scene.session_uid] = arrays  # by viewport; the carrier draws nothing
+        return
+    drawn.pop(scene.session_uid, None)
     if count == 0:  # a mesh without vertices has no positions
         return
-    mesh.attributes["position"].data.foreach_set("vector", np.ascontiguousarray(arrays["position"], np.float32).ravel())
+    _set(mesh, "position", "vector", arrays["position"])
     for name, _data_type, key, _components in ATTRIBUTES[:2]:
         if name in arrays and name in mesh.attributes:
-            mesh.attributes[name].data.foreach_set(key, np.ascontiguousarray(arrays[name], np.float32).ravel())
-    if "is_hidden" in mesh.attributes:  # not in files of an older version
-        flags = arrays["flags"] if "flags" in arrays else np.zeros(count, np.int32)
-        mesh.attributes["is_hidden"].data.foreach_set("value", (flags & FLAGS_HIDDEN) != 0)
+            _set(mesh, name, key, arrays[name])
+    _show_hidden(ob, arrays.get("flags"))
+    _show_constants(scene, mesh, folder, frame, count, every)
+    if scene.session_uid in _renders or scene.barchan_look.use_all:
+        _show_others(mesh, arrays)
     mesh.update_tag()
+
+
+def _set(mesh, name, key, array):
+    """One copy of a float32 or int32 buffer."""
+    mesh.attributes[name].data.foreach_set(key, np.ascontiguousarray(array).ravel())
+
+
+def _show_hidden(ob, flags):
+    mesh = ob.data
+    modifier = _modifier(ob)
+    if "is_hidden" not in mesh.attributes:  # not in files of an older version
+        return
+    is_hidden = (flags & FLAGS_HIDDEN) != 0 if flags is not None else None
+    some = is_hidden is not None and bool(is_hidden.any())
+    if modifier is not None and modifier.node_group.get(grains.GROUP_TAG) == grains.GROUP_LAYOUT:
+        if bool(grains.get_input(modifier, "Some Hidden")) != some:
+            grains.set_input(modifier, "Some Hidden", some)
+            ob.update_tag()
+        if not some:  # the group does not look at the attribute then
+            return
+    mesh.attributes["is_hidden"].data.foreach_set(
+        "value", is_hidden if is_hidden is not None else np.zeros(len(mesh.vertices), bool)
+    )
+
+
+def _show_constants(scene, mesh, folder, frame, count, every):
+    """Radius, source and the like, which frames may hold, once per bake."""
+    key = (folder, count, every)
+    if _constants.get(mesh.session_uid) == key:
+        return
+    _constants[mesh.session_uid] = key
+    try:
+        names = tuple(sorted(set(CONSTANTS) & _store.names(folder, math.floor(frame))))
+        if not names:
+            return
+        body_count = scene.barchan.body_count
+        step = 1 if body_count else every
+        arrays = engine.core.read_frame(folder, math.floor(frame), names=list(names), every=step)["arrays"]
+    except (engine.core.Error, OSError, MemoryError, ValueError):
+        return  # the frame itself says what is wrong
+    arrays = {name: array[body_count::every] if body_count else array for name, array in arrays.items()}
+    if any(len(array) != count for array in arrays.values()):
+        return
+    _show_others(mesh, arrays)
+    if "id" in arrays:
+        mesh.attributes["shade"].data.foreach_set("value", _shades(arrays["id"]))
+
+
+def _show_others(mesh, arrays):
+    """Arrays that have no place of their own, as attributes of the same name."""
+    known = {"position", "flags", *(item[0] for item in ATTRIBUTES[:2])}
+    for name, array in arrays.items():
+        found = PLAIN_TYPES.get((array.dtype.kind, array.shape[1] if array.ndim == 2 else 1))
+        if name in known or found is None:
+            continue
+        _ensure(mesh, name, found[0])
+        _set(mesh, name, found[1], array)
 
 
 def forget_keyed(scene, uids):
@@ -524,10 +518,10 @@ def baked_size(scene):
     """Radius (m) and shape of the grains as they were baked, which the settings may have left since; the settings' own
     where there is no carrier to ask."""
     ob = carrier(scene)
-    modifier = ob.modifiers.get(MODIFIER_NAME) if ob is not None else None
-    if modifier is None or modifier.node_group is None or GROUP_TAG not in modifier.node_group:
+    modifier = _modifier(ob)
+    if modifier is None:
         return scene.barchan.radius, scene.barchan.shape
-    shape = "TETRAHEDRON" if _input(modifier, "Tetrahedron") else "SPHERE"
+    shape = "TETRAHEDRON" if grains.get_input(modifier, "Tetrahedron") else "SPHERE"
     return _first_radius(ob.data, scene.barchan.radius), shape
 
 
@@ -542,18 +536,52 @@ def on_frame_change(scene, _depsgraph=None):
 
 
 @persistent
+def on_frame_changed(scene, _depsgraph=None):
+    """Drivers and strips of the override frame are known only now; keyframes were right before."""
+    settings = scene.barchan_look
+    if _is_paused or settings.timing != "OVERRIDE" or (OVERRIDE_PATH, 0) in follow.curves(scene):
+        return
+    if _shown.get(scene.session_uid) != settings.frame:
+        show(scene)
+
+
+@persistent
+def on_render_start(scene, *_):
+    _renders[scene.session_uid] = Render()
+    show(scene)  # all grains with all attributes, also when no frame changes
+
+
+@persistent
+def on_picture_start(scene, *_):
+    _renders.setdefault(scene.session_uid, Render()).centre = scene.frame_current_final
+
+
+@persistent
+def on_picture_end(scene, *_):
+    if scene.session_uid in _renders:
+        _renders[scene.session_uid].centre = None
+
+
+@persistent
+def on_render_end(scene, *_):
+    _renders.pop(scene.session_uid, None)
+    show(scene)
+
+
+@persistent
 def on_load(_path=None):
     """Another file: what is known of the session's bakes belongs to the file before."""
-    _messages.clear()
-    _baked.clear()
-    _store.clear()
+    _forget()
     for scene in bpy.data.scenes:
+        if carrier(scene) is not None and scene.library is None:
+            apply_display(scene)
         show(scene)
 
 
 @persistent
 def on_undo(scene, _depsgraph=None):
     """Undo takes the carrier back to what it was, but the frames on disk are what they are: bakes are not undone."""
+    _constants.clear()
     for scene in bpy.data.scenes:
         if scene.session_uid not in _baked:
             show(scene)
@@ -566,8 +594,20 @@ def on_undo(scene, _depsgraph=None):
             attach(scene, baked)
 
 
+def _forget():
+    for known in (_messages, _baked, _renders, _constants, _shown, drawn):
+        known.clear()
+    _store.clear()
+
+
 _handlers = (
     ("frame_change_pre", on_frame_change),
+    ("frame_change_post", on_frame_changed),
+    ("render_init", on_render_start),
+    ("render_pre", on_picture_start),
+    ("render_post", on_picture_end),
+    ("render_complete", on_render_end),
+    ("render_cancel", on_render_end),
     ("load_post", on_load),
     ("undo_post", on_undo),
     ("redo_post", on_undo),
@@ -586,6 +626,4 @@ def unregister():
         handlers = getattr(bpy.app.handlers, name)
         if function in handlers:
             handlers.remove(function)
-    _messages.clear()
-    _baked.clear()
-    _store.clear()
+    _forget()

@@ -6,6 +6,7 @@ says what came out.
     --scaling    cost and memory per grain, from 16K to 1M tetrahedral grains
     --sleep      a settled bed with sleeping on against the same bed awake
     --cache      a frame of 1M grains to disk and back, beside the same bytes with nothing done to them
+    --playback   is bench/playback.py: frame changes in Blender
     --mesh       even points on a mesh of 69,120 triangles, beside open3d and pymeshlab
 
 Comes in: the installed package; for the comparison the peers' folder (beds, their definition in common.py, the harness

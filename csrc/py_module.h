@@ -100,6 +100,9 @@ int sand_py_add_gpu(PyObject *module);
 /// Adds the functions of the cache, Writer and Lock (py_cache.c). -1 with an exception.
 int sand_py_add_cache(PyObject *module);
 
+/// Adds between (py_between.c). -1 with an exception.
+int sand_py_add_between(PyObject *module);
+
 #define WITH_KEYWORDS(function) (PyCFunction)(void (*)(void))(function), METH_VARARGS | METH_KEYWORDS
 
 #endif

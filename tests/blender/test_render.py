@@ -135,5 +135,49 @@ def test_motion_blur_smears_falling_grains_in_both_displays():
               f"to {sharpness[1]:.4f}, expected less than nine tenths")
 
 
+def streak(display, shutter, speed=1.0):
+    """Length in m of the streak of a single grain of radius 0.05 that moves 0.3 m along x per frame; speed: of the playback."""
+    import test_playback
+
+    scene = test_playback.made_scene(f"streak_{display}_{shutter}_{speed}", count=1)
+    settings = scene.barchan_look
+    scene.barchan.display = display
+    settings.kind = "ROUNDED" if display == "GRAINS" else "SPHERES"
+    settings.timing = "OVERRIDE"
+    for frame in (1, 11):
+        settings.frame = 6.0 + speed * (frame - 6)
+        settings.keyframe_insert("frame", frame=frame)
+    for curve in harness.room("follow").curves(scene).values():
+        for point in curve.keyframe_points:
+            point.interpolation = "LINEAR"
+    harness.add_camera(scene, (1.8, -3.0, 0.0), (1.8, 0.0, 0.0))
+    scene.camera.data.type = "ORTHO"
+    scene.camera.data.ortho_scale = 0.8
+    scene.render.engine = "CYCLES"
+    scene.cycles.samples = 64
+    scene.cycles.use_denoising = scene.cycles.use_adaptive_sampling = False
+    scene.render.resolution_x, scene.render.resolution_y = RESOLUTION
+    scene.render.film_transparent = True
+    scene.render.image_settings.file_format = "PNG"
+    scene.render.image_settings.color_mode = "RGBA"
+    scene.render.use_motion_blur = shutter > 0.0
+    scene.render.motion_blur_shutter = max(shutter, 0.01)
+    scene.frame_set(6)
+    alpha = still(scene, f"streak_{display}_{shutter}_{speed}")[:, :, 3]
+    # Across the grain's middle. A disc of width D smeared over a way L is max(D, L) wide at half its height.
+    row = alpha[alpha.shape[0] // 2 - 2 : alpha.shape[0] // 2 + 2].mean(axis=0)
+    return 0.8 / RESOLUTION[0] * float((row > 0.5 * row.max()).sum())
+
+
+def test_streaks_are_as_long_as_the_way_for_points_and_grains_at_any_speed():
+    for display in ("POINTS", "GRAINS"):
+        for shutter, speed, expected in ((1.0, 1.0, 0.3), (1.0, 0.5, 0.15)):
+            length = streak(display, shutter, speed)
+            print(f"  {display}, shutter {shutter}, speed {speed}: {length:.3f} m")
+            # A pixel is 5 mm, and 64 samples leave noise at the ends.
+            check(abs(length - expected) <= 0.015, f"{display}, shutter {shutter}, speed {speed}: streak of {length:.3f} m, "
+                  f"expected {expected:.3f} m")
+
+
 if __name__ == "__main__":
     harness.main(globals())

@@ -136,6 +136,7 @@ static const struct
     {"writer", test_writer},
     {"collider", test_collider},
     {"track", test_track},
+    {"between", test_between},
     {"gpu", test_gpu},
     {"gltwins", test_gltwins},
     {"glsim", test_glsim},

@@ -99,6 +99,7 @@ void test_checkpoint(void);
 void test_lock(void);
 void test_writer(void);
 void test_track(void);
+void test_between(void);
 void test_collider(void);
 void test_gpu(void);
 void test_gltwins(void);
