@@ -1186,10 +1186,11 @@ def bench_playback():
 def command_bench(arguments):
     if arguments.playback:
         return bench_playback()
-    wants_peers = bool(arguments.work) or not (arguments.scaling or arguments.sleep or arguments.mesh or arguments.cache)
-    if wants_peers and not (PEERS / "data").is_dir():
+    is_own = arguments.scaling or arguments.sleep or arguments.mesh or arguments.cache
+    wants_peers = not arguments.gl and (bool(arguments.work) or not is_own)
+    if (wants_peers or arguments.gl) and not (PEERS / "data").is_dir():
         raise Stop(
-            "The comparison with LAMMPS needs its beds and harness in %s, which is missing: put it there, or run "
+            "The comparison with LAMMPS or between engines needs the peers' beds and harness in %s, which is missing: put it there, or run "
             "bench --scaling, --sleep, --mesh or --cache, which need neither." % relative(PEERS)
         )
     if arguments.mesh and wants_peers:
@@ -1213,6 +1214,7 @@ def command_bench(arguments):
     command += ["--command", " ".join(["python3 setup.py"] + sys.argv[1:])]
     command += ["--peers", PEERS, "--peer-python", peer_python] if wants_peers else []
     command += ["--mesh", "--peer-python", peer_python] if arguments.mesh else []
+    command += ["--gl", "--peers", PEERS] if arguments.gl else []
     command += ["--scaling"] * arguments.scaling + ["--sleep"] * arguments.sleep + ["--cache"] * arguments.cache
     for work in arguments.work or []:
         command += ["--work", work]
@@ -1266,6 +1268,7 @@ def main():
     bench.add_argument("--cache", action="store_true", help="instead: a frame of 1M grains to disk and back, beside its bytes")
     bench.add_argument("--playback", action="store_true", help="instead: frame changes in Blender, 100K and 1M grains")
     bench.add_argument("--mesh", action="store_true", help="instead: points on a mesh, beside open3d and pymeshlab")
+    bench.add_argument("--gl", action="store_true", help="instead: the gl engine beside the cpu engine, time per pass")
     bench.add_argument("--work", action="append", help="only this comparison: w1-10000, w1-100000, w2-10000")
     bench.add_argument("--threads", type=int, default=2)
     bench.add_argument("--repeats", type=int, default=5, help="the best of them counts")

@@ -7,6 +7,7 @@ says what came out.
     --sleep      a settled bed with sleeping on against the same bed awake
     --cache      a frame of 1M grains to disk and back, beside the same bytes with nothing done to them
     --playback   is bench/playback.py: frame changes in Blender
+    --gl         the gl engine beside the cpu engine on the peers' beds, and its time per pass
     --mesh       even points on a mesh of 69,120 triangles, beside open3d and pymeshlab
 
 Comes in: the installed package; for the comparison the peers' folder (beds, their definition in common.py, the harness
@@ -39,6 +40,7 @@ WORKS = {"w1-10000": ("w1", 10_000), "w1-100000": ("w1", 100_000), "w2-10000": (
 SHEARS = ("history", "viscous")
 STEPS = 1000  # timed at once, about a frame of film: our engine makes its neighbour list anew at each start
 WARM_STEPS = {10_000: 1000, 100_000: 400}  # as the peers' harness does
+GL_STEPS = {10_000: 200, 100_000: 40}
 WINDOWS = 3  # timed one after the other in one run of a program; the best counts
 
 # The bed of --scaling and --sleep: a tile of the smallest size, laid out again and again for the larger ones.
@@ -338,6 +340,62 @@ def compare_all(options, report):
 
     for name in options.work:
         compare(common, options, report, *WORKS[name])
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The gl engine beside the cpu engine
+
+
+def run_engine(common, work, n, engine, threads, measure=False):
+    """Seconds of the best window; and, measured, seconds per pass over all of them."""
+    import barchan
+
+    scene, steps = peer_scene(common, work, n, "history"), GL_STEPS[n]
+    sim = barchan.Sim(scene, threads=threads, step_seconds=common.DT, engine=engine, measure=measure)
+    sim.advance(steps * common.DT)  # programs are compiled, lists are made
+    before = sim.passes() if measure else {}
+    windows = [timed_advance(sim, steps, common.DT) for window in range(1 if measure else WINDOWS)]
+    passes = {name: seconds - before[name][0] for name, (seconds, runs) in sim.passes().items()} if measure else {}
+    seconds, others = min(windows)
+    return {"seconds": seconds, "others": others, "passes": passes, "engine": sim.engine(), "hash": sim.hash()}
+
+
+def compare_engines(options, report):
+    sys.path.insert(0, str(options.peers))
+    import common
+
+    for name in options.work:
+        (work, n), runs = WORKS[name], {"cpu": [], "gl": []}
+        for repeat in range(options.repeats):
+            for engine in runs:
+                note = "%s %d, %s, %d of %d" % (work, n, engine, repeat + 1, options.repeats)
+                wait_for_quiet(report.show)
+                report.show(note)
+                runs[engine].append(run_engine(common, work, n, engine, options.threads))
+                report.advance(note)
+        measured = run_engine(common, work, n, "gl", options.threads, measure=True)
+        report.advance("%s %d, per pass" % (work, n))
+        gl, cpu, steps = best(runs["gl"]), best(runs["cpu"]), GL_STEPS[n]
+        times = {engine: [run["seconds"] for run in runs[engine]] for engine in runs}
+        shared = {"n": n, "shear": "history", "threads": options.threads, "steps": steps}
+        report.result(
+            work="gl-" + work,
+            peer="the cpu engine%s" % ("" if gl["hash"] == cpu["hash"] else ", other bits"),
+            rate=round(million_rate(n, steps, times["gl"]), 3),
+            peer_rate=round(million_rate(n, steps, times["cpu"]), 3),
+            ratio=round(cpu["seconds"] / gl["seconds"], 3),
+            milliseconds=round(1e3 * gl["seconds"] / steps, 3),
+            peer_milliseconds=round(1e3 * cpu["seconds"] / steps, 3),
+            repeats=options.repeats,
+            spread=round(spread(times["gl"]), 3),
+            peer_spread=round(spread(times["cpu"]), 3),
+            other_cpu=round(max(gl["others"], cpu["others"]), 2),
+            **shared,
+        )
+        for name_of_pass, seconds in sorted(measured["passes"].items(), key=lambda item: -item[1]):
+            if seconds > 0.005 * measured["seconds"]:
+                milliseconds = round(1e3 * seconds / steps, 4)
+                report.result(work="gl-%s %s" % (work, name_of_pass), milliseconds=milliseconds, repeats=1, **shared)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -643,6 +701,7 @@ def main():
     parser.add_argument("--sleep", action="store_true")
     parser.add_argument("--mesh", action="store_true")
     parser.add_argument("--cache", action="store_true")
+    parser.add_argument("--gl", action="store_true")
     parser.add_argument(
         "--work", action="append", choices=WORKS, help="only this comparison; may be given several times"
     )
@@ -656,13 +715,15 @@ def main():
         "--command", default=" ".join(["bench.py", *sys.argv[1:]]), help="what to write down as the command"
     )
     options = parser.parse_args()
-    wants_comparison = bool(options.work) or not (options.scaling or options.sleep or options.mesh or options.cache)
+    others = options.scaling or options.sleep or options.mesh or options.cache or options.gl
+    wants_comparison = not options.gl and (bool(options.work) or not others)
     options.work = options.work or list(WORKS)
     total = len(options.work) * (1 + len(SHEARS)) * options.repeats if wants_comparison else 0
     total += 1 + len(SCALING_TILES) * (1 + options.repeats) if options.scaling else 0
     total += 2 + 2 * options.repeats if options.sleep else 0
     total += len(MESH_POINTS) * (1 + len(MESH_PROGRAMS)) * options.repeats if options.mesh else 0
     total += 1 + options.repeats if options.cache else 0
+    total += len(options.work) * (2 * options.repeats + 1) if options.gl else 0
     report = Report(options.out, options.command, total)
     if wants_comparison:
         compare_all(options, report)
@@ -674,6 +735,8 @@ def main():
         cache(options, report)
     if options.mesh:
         mesh_points(options, report)
+    if options.gl:
+        compare_engines(options, report)
 
 
 if __name__ == "__main__":

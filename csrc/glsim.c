@@ -1111,6 +1111,7 @@ static void set_defines(SandGlSim *gl, bool has_asymmetric)
 	define(gl, scene->body_count == 0, "#define NO_BODIES\n");
 	define(gl, !(gl->control.drag > 0) && scene->region_count == 0, "#define NO_FIELD\n");
 	define(gl, scene->outflow_count == 0, "#define NO_OUTFLOW\n");
+	define(gl, scene->body_count == 0 && gl->control.wall_count == 0, "#define NO_FIXED\n");
 }
 
 // Whether a pass is ever run for this scene.

@@ -3,12 +3,11 @@
 // In: placed spheres, buckets. Out: pairs; pairs to watch of a sleeper and one awake; how many support a sleeper.
 // Groups of 64, one sphere each; no barrier inside. A scan comes between the two.
 layout(local_size_x = 64) in;
-#define USE_GRAINS
-#define USE_TRAITS
-#define USE_SPHERES
+#define READ_SPHERES
+#define READ_GRAINS
+#define READ_TRAITS
+#define READ_CELLS
 #define USE_LEVELS
-#define USE_STARTS
-#define USE_ENTRIES
 #define USE_FIRSTS
 #define USE_SUPPORTS
 #ifdef WRITE
@@ -17,10 +16,30 @@ layout(local_size_x = 64) in;
 #define USE_LAW_OF
 #endif
 #include "engine.glsl"
-#include "cells.glsl"
 
-int found;
+uint cell_of(uint scale, uint shifted)
+{
+	uint high, low;
+	umulExtended(shifted, scale, high, low);
+	return high;
+}
 
+// From the lower corner of the domain: places lie within +-2^30.
+uint shifted_place(int x)
+{
+	return uint(x + 0x40000000);
+}
+
+int me, my_grain, my_flags, my_first, found;
+ivec3 my_place;
+float my_radius, my_inverse_mass, my_reach;
+
+int flags_of(int grain)
+{
+	return int(texelFetch(grain_texels, 8 * grain + 7).z);
+}
+
+#ifndef NO_SLEEP
 void watch(int sleeper, int awake)
 {
 	int at = atomicAdd(control.watch_count, 1);
@@ -30,121 +49,156 @@ void watch(int sleeper, int awake)
 #endif
 }
 
-void take_pair(int i, int j, bool is_asleep, bool is_close)
+// Whether the pair is one of two that rest; else what wakes or supports a sleeper is noted.
+bool rest_both(int other_sphere, int other, bool is_close)
 {
-	int own = spheres[i].grain, other = spheres[j].grain;
-	if (spheres[i].inverse_mass == 0.0 && spheres[j].inverse_mass == 0.0)
-	{
-		return; // neither gives way: driven grains and walls
-	}
-	if (control.sleep_speed > 0.0lf)
-	{
-		bool is_other_asleep = other < 0 || is_still(grains[other].flags);
+	bool is_asleep = is_still(my_flags), is_other_asleep = other < 0 || is_still(flags_of(other));
 #ifndef WRITE
-		if (is_close && is_asleep)
-		{
-			atomicAdd(supports[own], 1);
-		}
-		if (is_close && is_other_asleep && other >= 0)
-		{
-			atomicAdd(supports[other], 1);
-		}
-#endif
-		if (is_asleep && is_other_asleep)
-		{
-			return;
-		}
-		if (is_asleep)
-		{
-			watch(i, j);
-		}
-		if (is_other_asleep && other >= 0)
-		{
-			watch(j, i);
-		}
-	}
-#ifdef WRITE
-	int chunk = grains[own].first_sphere / control.chunk_spheres;
-	bool is_outer = other < 0 || grains[other].first_sphere / control.chunk_spheres != chunk;
-	int material = other < 0 ? control.wall_material : traits[other].material;
-	int at = firsts[i] + found;
-	pairs[at].a = i;
-	pairs[at].b = j;
-	pairs[at].law = law_of[traits[own].material * control.material_count + material];
-	pairs[at].chunk = 2 * chunk + (is_outer ? 1 : 0);
-#endif
-	++found;
-}
-
-void search_bucket(uint bucket, int i, float reach_own, float margin, float radius_max, bool is_asleep)
-{
-	precise float widest = reach_own + margin + radius_max, widest_square = widest * widest;
-	for (uint k = starts[bucket]; k < starts[bucket + 1u]; ++k)
+	if (is_close && is_asleep)
 	{
-		int j = entries[k];
-		if (j <= i)
-		{
-			continue;
-		}
-		precise vec3 d = vec3(spheres[i].x[0] - spheres[j].x[0], spheres[i].x[1] - spheres[j].x[1],
-		                      spheres[i].x[2] - spheres[j].x[2]);
-		precise float square = d.x * d.x + d.y * d.y + d.z * d.z;
-		precise float reach = reach_own + margin + spheres[j].radius, reach_square = reach * reach;
-		precise float touch = 1.02 * (spheres[i].radius + spheres[j].radius), touch_square = touch * touch;
-		if (square < widest_square && square < reach_square && spheres[j].grain != spheres[i].grain)
-		{
-			take_pair(i, j, is_asleep, square < touch_square);
-		}
+		atomicAdd(supports[my_grain], 1);
 	}
+	if (is_close && is_other_asleep && other >= 0)
+	{
+		atomicAdd(supports[other], 1);
+	}
+#endif
+	if (is_asleep && !is_other_asleep)
+	{
+		watch(me, other_sphere);
+	}
+	if (is_other_asleep && !is_asleep && other >= 0)
+	{
+		watch(other_sphere, me);
+	}
+	return is_asleep && is_other_asleep;
+}
+#endif
+
+void look_at(int j, float margin, float widest_square)
+{
+	uvec4 place = texelFetch(sphere_texels, 4 * j);
+	float radius = uintBitsToFloat(place.w);
+	precise vec3 d = vec3(my_place - ivec3(place.xyz));
+	precise float square = d.x * d.x + d.y * d.y + d.z * d.z;
+	precise float reach = my_reach + margin + radius, reach_square = reach * reach;
+	bool is_pair = j > me && square < widest_square && square < reach_square;
+#if !defined(NO_CLUSTERS) || !defined(NO_SLEEP)
+	int other = int(texelFetch(sphere_texels, 4 * j + 3).w);
+	is_pair = is_pair && other != my_grain;
+#endif
+#ifndef NO_FIXED
+	// Neither gives way: driven grains and walls.
+	is_pair = is_pair && !(my_inverse_mass == 0.0 && uintBitsToFloat(texelFetch(sphere_texels, 4 * j + 2).w) == 0.0);
+#endif
+#ifndef NO_SLEEP
+	precise float touch = 1.02 * (my_radius + radius), touch_square = touch * touch;
+	if (is_pair)
+	{
+		is_pair = !rest_both(j, other, square < touch_square);
+	}
+#endif
+#ifdef WRITE
+	if (is_pair)
+	{
+		pairs[my_first + found].b = j;
+	}
+#endif
+	found += is_pair ? 1 : 0;
 }
 
-void search_level(int l, int i, float reach_own, bool is_asleep)
+void search_level(int l)
 {
 	uint scale = levels[l].cell_scale, mask = levels[l].mask, first_bucket = levels[l].first_bucket;
+	uint stride_y = levels[l].stride_y, stride_z = levels[l].stride_z;
 	float margin = levels[l].margin, radius_max = levels[l].radius_max;
-	double_p far = ceil(double(reach_own) + double(margin) + double(radius_max));
+	precise float widest = my_reach + margin + radius_max, widest_square = widest * widest;
+	double_p far = ceil(double(my_reach) + double(margin) + double(radius_max));
 	uint reach = uint(far), low[3], high[3];
 	for (int k = 0; k < 3; ++k)
 	{
-		uint place = shifted_place(spheres[i].x[k]);
+		uint place = shifted_place(my_place[k]);
 		low[k] = cell_of(scale, place > reach ? place - reach : 0u);
 		high[k] = cell_of(scale, place + reach);
 	}
-	for (uint z = low[2]; z <= high[2]; ++z)
+	uint table_first = texelFetch(start_texels, int(first_bucket)).x;
+	uint table_end = texelFetch(start_texels, int(first_bucket + mask + 1u)).x;
+	uint width = high[1] - low[1] + 1u, rows = width * (high[2] - low[2] + 1u), y = low[1], z = low[2];
+	for (uint r = 0u; r < rows; ++r)
 	{
-		for (uint y = low[1]; y <= high[1]; ++y)
+		// Buckets along x follow each other, around the end of the table.
+		uint row = y * stride_y + z * stride_z;
+		uint first = (low[0] + row) & mask, last = (high[0] + row) & mask;
+		uint from = texelFetch(start_texels, int(first_bucket + first)).x;
+		uint to = texelFetch(start_texels, int(first_bucket + last + 1u)).x;
+		uint count = first <= last ? to - from : table_end - from + to - table_first;
+		for (uint k = 0u; k < count; ++k)
 		{
-			uint row = y * levels[l].stride_y + z * levels[l].stride_z;
-			for (uint x = low[0]; x <= high[0]; ++x)
-			{
-				search_bucket(first_bucket + ((x + row) & mask), i, reach_own, margin, radius_max, is_asleep);
-			}
+			uint at = from + k < table_end ? from + k : from + k - table_end + table_first;
+			look_at(int(texelFetch(entry_texels, int(at)).x), margin, widest_square);
 		}
+		y = y == high[1] ? low[1] : y + 1u;
+		z = y == low[1] ? z + 1u : z;
 	}
 }
 
+#ifdef WRITE
+int first_sphere_of(int grain)
+{
+	return int(texelFetch(grain_texels, 8 * grain + 7).w);
+}
+
+// The laws and chunks of the pairs that were found.
+void finish_pairs()
+{
+	int chunk = first_sphere_of(my_grain) / now.chunk_spheres;
+	int material = int(texelFetch(trait_texels, 2 * my_grain).z);
+	for (int k = my_first; k < my_first + found; ++k)
+	{
+		int other = int(texelFetch(sphere_texels, 4 * pairs[k].b + 3).w), law = 0;
+		bool is_outer = other < 0 || first_sphere_of(other) / now.chunk_spheres != chunk;
+#ifndef ONE_LAW
+		int other_material = other < 0 ? now.wall_material : int(texelFetch(trait_texels, 2 * other).z);
+		law = law_of[material * now.material_count + other_material];
+#endif
+		pairs[k].a = me;
+		pairs[k].law = law;
+		pairs[k].chunk = 2 * chunk + (is_outer ? 1 : 0);
+	}
+}
+#endif
+
 void main()
 {
-	int i = int(sand_thread());
-	if (i >= control.sphere_count)
+	now = control;
+	me = int(sand_thread());
+	if (me >= now.sphere_count)
 	{
 		return;
 	}
-	int flags = grains[spheres[i].grain].flags;
+	uvec4 place = texelFetch(sphere_texels, 4 * me);
+	my_place = ivec3(place.xyz);
+	my_radius = uintBitsToFloat(place.w);
+	my_inverse_mass = uintBitsToFloat(texelFetch(sphere_texels, 4 * me + 2).w);
+	my_grain = int(texelFetch(sphere_texels, 4 * me + 3).w);
+	my_flags = flags_of(my_grain);
 	found = 0;
-	if ((flags & SAND_GRAIN_ABSENT) == 0)
+#ifdef WRITE
+	my_first = firsts[me];
+#endif
+	precise float margin = (my_flags & SAND_GRAIN_FAST) != 0 ? now.margin_fast : now.margin_slow;
+	precise float reach_own = my_radius + margin + 0.5 * now.bridge;
+	my_reach = reach_own;
+	for (int l = 0; l < now.level_count; ++l)
 	{
-		precise float margin = (flags & SAND_GRAIN_FAST) != 0 ? control.margin_fast : control.margin_slow;
-		precise float reach_own = spheres[i].radius + margin + 0.5 * control.bridge;
-		for (int l = 0; l < control.level_count; ++l)
+		if ((my_flags & SAND_GRAIN_ABSENT) == 0 && levels[l].entry_count > 0)
 		{
-			if (levels[l].entry_count > 0)
-			{
-				search_level(l, i, reach_own, is_still(flags));
-			}
+			search_level(l);
 		}
 	}
-#ifndef WRITE
-	firsts[i] = found;
+#ifdef WRITE
+	finish_pairs();
+#else
+	firsts[me] = found;
 #endif
 }
