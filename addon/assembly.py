@@ -207,7 +207,11 @@ class Assembled:
     body_count: int  # elements at the front that are no grains: bodies and rough colliders that move
     body_names: tuple  # in the order of sim.loads()["bodies"]
     collider_names: tuple  # in the order of sim.loads()["colliders"]
-    has_flags: bool  # grains come or go
+    sources: np.ndarray  # (elements,) int32: which of source_names each came from
+    source_names: tuple  # of objects: bodies, rough colliders that move, sand, emitters
+    shape_names: tuple  # in the order of the scene's shapes
+    material_names: tuple  # in the order of the scene's materials: who has it first
+    materials: tuple  # dicts of numbers, as the core was given them
 
 
 class _Assembler:
@@ -222,16 +226,18 @@ class _Assembler:
         self.materials = []
         self.shapes, self.shape_of = [], {}
         self.positions, self.turns, self.velocities, self.spins = [], [], [], []
-        self.element_shapes, self.element_materials = [], []
+        self.element_shapes, self.element_materials, self.element_sources = [], [], []
+        self.source_names, self.shape_names, self.material_names = [], [], []
+        self.emitter_sources = []
         self.body_rows, self.body_names = [], []
         self.spheres = []  # per body: world centres (K,3) float32, radius
         self.colliders, self.collider_names = [], []
         self.surfaces = []  # (collider's name, Mesh in world space on the first frame)
         self.walls, self.wall_material = [], 0  # walls: (collider's name, centres in world space)
-        self.material(the_job.density, job.Contact(the_job.friction, the_job.restitution))
+        self.material(the_job.density, job.Contact(the_job.friction, the_job.restitution), "Sand")
 
-    def material(self, density, contact):
-        """Index of the material of these numbers."""
+    def material(self, density, contact, name):
+        """Index of the material of these numbers; a new one is named."""
         # Shear with a history: the viscous kind lets a heap creep, this one stands still, and costs little more.
         found = {
             "density": float(density),
@@ -242,6 +248,7 @@ class _Assembler:
         }
         if found not in self.materials:
             self.materials.append(found)
+            self.material_names.append(name)
         if len(self.materials) > MATERIAL_LIMIT:
             raise BakeError(
                 f"The sand, bodies and colliders are of more than {MATERIAL_LIMIT} different materials; "
@@ -249,21 +256,28 @@ class _Assembler:
             )
         return self.materials.index(found)
 
-    def shape(self, key, *parts):
-        """Index of the shape of this key, made of (offsets, radii) or (offsets, radii, body) when it is new."""
+    def source(self, name):
+        """Index of a new source of elements: an object."""
+        self.source_names.append(name)
+        return len(self.source_names) - 1
+
+    def shape(self, name, key, *parts):
+        """Index of the shape of this key, made of (offsets, radii) or (offsets, radii, body) and named when it is new."""
         if key not in self.shape_of:
             self.shape_of[key] = len(self.shapes)
             self.shapes.append(parts)
+            self.shape_names.append(name)
         return self.shape_of[key]
 
-    def element(self, position, turn, shape, material, velocity=(0.0, 0.0, 0.0), spin=(0.0, 0.0, 0.0)):
-        """One more at the end; its index."""
+    def element(self, name, position, turn, shape, material, velocity=(0.0, 0.0, 0.0), spin=(0.0, 0.0, 0.0)):
+        """One more at the end, from the object of that name; its index."""
         self.positions.append(np.asarray(position, np.float32).reshape(1, 3))
         self.turns.append(np.asarray(turn, np.float32).reshape(1, 4))
         self.velocities.append(np.asarray(velocity, np.float32).reshape(1, 3))
         self.spins.append(np.asarray(spin, np.float32).reshape(1, 3))
         self.element_shapes.append(np.full(1, shape, np.int32))
         self.element_materials.append(np.full(1, material, np.int32))
+        self.element_sources.append(np.full(1, self.source(name), np.int32))
         return len(self.positions) - 1
 
     # Bodies
@@ -283,14 +297,16 @@ class _Assembler:
                 made[key], found = sample_body(one, self.job.radius, self.job.seed, self.job.threads, self.cancel)
                 self.warnings.extend(found)
                 self.stop_if_cancelled()
-            self._add_body(one, made[key], self.shape(key, made[key].centres, made[key].radii, made[key].body))
+            shape = self.shape(one.name, key, made[key].centres, made[key].radii, made[key].body)
+            self._add_body(one, made[key], shape)
 
     def _add_body(self, one, spheres, shape):
         volume, centre = spheres.body[0], spheres.body[1:4]
         density = one.mass / volume if one.mass > 0.0 else one.density
         turned = rotation(one.turn)
+        material = self.material(density, one.contact, one.name)
         grain = self.element(
-            one.place + turned @ centre, one.turn, shape, self.material(density, one.contact), one.velocity, one.spin
+            one.name, one.place + turned @ centre, one.turn, shape, material, one.velocity, one.spin
         )
         row = {"grain": grain}
         if one.track is not None:
@@ -335,7 +351,7 @@ class _Assembler:
         core = engine.core
         for index, one in enumerate(self.job.colliders):
             mesh = core.Mesh(one.vertices, one.triangles, name=one.name)
-            contact = self.material(self.job.density, one.contact)
+            contact = self.material(self.job.density, one.contact, one.name)
             if one.is_rough:
                 # Two spheres of the wall's own radius at most one radius apart leave no hole for a third of that size.
                 centres = core.cover(mesh, spacing=self.job.radius, seed=self.job.seed + index)
@@ -368,8 +384,8 @@ class _Assembler:
         radii = np.full(len(centres), self.job.radius, np.float32)
         place, turn = track.samples[0, :3], track.samples[0, 3:]
         turned = rotation(turn)
-        shape = self.shape(("rough", one.name), centres, radii, body)
-        grain = self.element(place + turned @ body[1:4], turn, shape, contact)
+        shape = self.shape(one.name, ("rough", one.name), centres, radii, body)
+        grain = self.element(one.name, place + turned @ body[1:4], turn, shape, contact)
         self.body_rows.append({"grain": grain, "track": _centred(track, body[1:4]), "release": 0.0})
         self.body_names.append(one.name)
         self.spheres.append(((place + centres @ turned.T).astype(np.float32), self.job.radius))
@@ -400,7 +416,7 @@ class _Assembler:
     def add_sand(self):
         """Fills the meshes; what touches something is left out."""
         core, the_job = engine.core, self.job
-        parts, left_out = [], 0
+        parts, sources, left_out = [], [], 0
         for index, source in enumerate(the_job.sand):
             mesh = core.Mesh(source.vertices, source.triangles, name=source.name)
             points = core.fill(
@@ -416,6 +432,7 @@ class _Assembler:
                 mask |= near_any(points, other, 2 * self.bound)
             left_out += int(mask.sum())
             parts.append(points[~mask])
+            sources.append(np.full(len(parts[-1]), self.source(source.name), np.int32))
         points = np.ascontiguousarray(np.concatenate(parts)) if parts else np.zeros((0, 3), np.float32)
         if the_job.sand and len(points) == 0:
             raise BakeError(
@@ -436,10 +453,11 @@ class _Assembler:
         self.spins.append(zeros)
         self.element_shapes.append(np.full(len(points), self.grain(), np.int32))
         self.element_materials.append(np.zeros(len(points), np.int32))
+        self.element_sources.append(np.concatenate(sources))
 
     def grain(self):
         """Index of the grains' shape."""
-        return self.shape("grain", self.offsets, self.radii)
+        return self.shape(self.job.shape.capitalize(), "grain", self.offsets, self.radii)
 
     def _places(self, one, seed):
         """Where the grains of an emitter appear, in a random order, so that they do not come row by row."""
@@ -487,10 +505,11 @@ class _Assembler:
                     "material": 0,
                 }
             )
+            self.emitter_sources.append(self.source(one.name))
             self._warn_of_enclosed(one)
         return rows
 
-    def make(self):
+    def make(self, measures):
         the_job = self.job
         self.add_bodies()
         self.add_colliders()
@@ -531,8 +550,11 @@ class _Assembler:
             max_speed=the_job.max_speed,
             sleep_speed=the_job.sleep_speed,
             seed=the_job.seed,
+            measures=measures,
             **options,
         )
+        emitted = scene.grains()["emitters"][sum(map(len, self.positions)) :]
+        self.element_sources.append(np.array(self.emitter_sources, np.int32)[emitted])
         poses = tuple((self.positions[i][0], self.turns[i][0]) for i in range(len(the_job.bodies)))
         return Assembled(
             scene=scene,
@@ -540,10 +562,15 @@ class _Assembler:
             body_count=body_count,
             body_names=tuple(self.body_names),
             collider_names=tuple(self.collider_names),
-            has_flags=bool(emitters or the_job.outflows),
+            sources=np.concatenate(self.element_sources),
+            source_names=tuple(self.source_names),
+            shape_names=tuple(self.shape_names),
+            material_names=tuple(self.material_names),
+            materials=tuple(self.materials),
         )
 
 
-def assemble(the_job, warnings, cancel=None, stop_if_cancelled=lambda: None):
-    """Assembled. Adds sentences to warnings; raises BakeError or what the core raises. cancel: a barchan.Cancel."""
-    return _Assembler(the_job, warnings, cancel, stop_if_cancelled).make()
+def assemble(the_job, warnings, cancel=None, stop_if_cancelled=lambda: None, measures=None):
+    """Assembled. Adds sentences to warnings; raises BakeError or what the core raises. cancel: a barchan.Cancel.
+    measures: of the scene of an earlier bake that this one goes on from, Scene.measures."""
+    return _Assembler(the_job, warnings, cancel, stop_if_cancelled).make(measures)

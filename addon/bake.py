@@ -9,6 +9,7 @@ it is durable. The folder is locked while a bake writes or frees.
 
 import csv
 import dataclasses
+import json
 import math
 import os
 import shutil
@@ -24,7 +25,9 @@ from .job import BakeError
 
 FRAME_OVERHEAD_BYTES = 4096  # file-system rounding of one frame, for the estimate of disk use
 MEASURED_COUNT = 65536  # grains that the estimate encodes; more of them are as large each
-TOLERANCE = 0.01  # radii that the position of a grain in the cache may be off by
+TOLERANCE = 0.01  # radii that the position of a grain in the cache may be off by, and its way in a frame by its velocity
+TURN_TOLERANCE = 0.01  # rad that its turn in a frame may be off by, by its spin
+NOTED_SPHERES = 64  # most spheres of a shape whose places the frames' notes tell: those of grains, not of bodies
 TIME_TOLERANCE = 1e-3  # frames by which a cached frame's time may be off: another frame rate or first frame is off by more
 
 ENGINES = {"AUTO": "auto", "CPU": "cpu", "GPU": "gl"}
@@ -195,6 +198,39 @@ def write_loads(folder, by_frame):
 
 
 # ---------------------------------------------------------------------------------------------------------------------
+# Notes: what the numbers in the arrays of a frame mean, and what the next bake needs to go on, as JSON
+
+
+def make_notes(the_job, made):
+    """The text that every frame of a bake carries or refers to."""
+    shapes = []
+    for name, (centres, radii) in zip(made.shape_names, made.scene.shapes()):
+        one = {"name": name, "sphere_count": len(radii)}
+        if len(radii) <= NOTED_SPHERES:
+            one["centres"], one["radii"] = centres.tolist(), radii.tolist()  # m, at the size of the largest radius
+        shapes.append(one)
+    materials = [{"name": name, **numbers} for name, numbers in zip(made.material_names, made.materials)]
+    return json.dumps(
+        {
+            "sources": list(made.source_names),
+            "shapes": shapes,
+            "materials": materials,
+            "body_count": made.body_count,
+            "frame_seconds": the_job.frame_seconds,
+            "max_speed": the_job.max_speed,
+            "measures": list(made.scene.measures),
+        },
+        ensure_ascii=False,
+    )
+
+
+def read_notes(folder):
+    """The notes of the first frame that has some; {} when none has."""
+    core = engine.core
+    return core.cache_command.first_notes(folder, core.list_frames(folder)[0])
+
+
+# ---------------------------------------------------------------------------------------------------------------------
 # The bake
 
 
@@ -282,7 +318,11 @@ class Bake:
     def _prepare(self):
         """Everything that can fail for a reason the user can mend, before any older frame is touched."""
         job, core = self.job, engine.core
-        made = assembly.assemble(job, self.warnings, self._cancel, self._stop_if_cancelled)
+        # A longer range may bring motion that is wider or faster. What was measured of the first one stays, so that the
+        # frames that are there and those to come are of one scene.
+        notes = read_notes(job.folder) if self.resume else {}
+        measures = notes.get("measures") if notes.get("max_speed") == job.max_speed else None
+        made = assembly.assemble(job, self.warnings, self._cancel, self._stop_if_cancelled, measures)
         sim = core.Sim(made.scene, threads=job.threads, engine=ENGINES[job.engine])
         self._sim = sim
         self.assembled = made
@@ -303,9 +343,14 @@ class Bake:
     def _check_room(self, made, sim, frame_count, kept_bytes):
         """Refuses frame_count more frames for which disk or limit have no room. kept_bytes: of frames that stay."""
         job, core = self.job, engine.core
-        frames_bytes = frame_count * frame_estimate(made, sim, self._tolerance())
-        # Two checkpoints, of which each grows as grains come to touch: about twice in a heap at rest.
-        needed = frames_bytes + 4 * len(sim.save())
+        frames_bytes = frame_count * frame_estimate(made, sim, self._tolerances(made))
+        # Two checkpoints and those to keep, of which each grows as grains come to touch: about twice in a heap at rest.
+        # Those to keep give way where the limit is low.
+        checkpoint_bytes = 2 * len(sim.save())
+        needed = frames_bytes + 2 * checkpoint_bytes
+        kept = frame_count // job.keep_interval * checkpoint_bytes if job.keep_interval else 0
+        if job.byte_limit == 0 or needed + kept + kept_bytes <= job.byte_limit:
+            needed += kept
         self.progress = dataclasses.replace(self.progress, byte_estimate=kept_bytes + needed)
         free = disk_free(job.folder) + core.list_frames(job.folder)[1] - kept_bytes
         if free < needed:
@@ -320,16 +365,27 @@ class Bake:
                 "raise the limit, or bake fewer frames or larger grains"
             )
 
-    def _tolerance(self):
-        return 0.0 if self.job.is_exact else TOLERANCE * self.job.radius
+    def _tolerances(self, made, tolerance=None):
+        """How far off numbers in frames may be, as keywords for the core. tolerance (m): of frames that are there."""
+        job = self.job
+        if tolerance is None:
+            radii = made.scene.grains()["radii"][made.body_count :]
+            tolerance = 0.0 if job.is_exact else TOLERANCE * float(radii.min(initial=job.radius))
+        spin = TURN_TOLERANCE / job.frame_seconds if tolerance else 0.0
+        return {
+            "tolerance": tolerance,
+            "velocity_tolerance": tolerance / job.frame_seconds,
+            "spin_tolerance": spin,
+        }
 
     def _bake_locked(self, made, sim):
         job = self.job
         if not self.resume:
             _free_locked(job.folder)
-            self._write_frames(made, sim, job.frame_start, range(job.frame_start, job.frame_end + 1), self._tolerance())
+            wanted = range(job.frame_start, job.frame_end + 1)
+            self._write_frames(made, sim, job.frame_start, wanted, self._tolerances(made))
             return
-        tolerance = self._check_cached(made)
+        tolerances = self._check_cached(made, sim)
         again = set() if self.resume_frame is None else set(range(self.resume_frame, job.frame_end + 1))
         has_loads = bool(made.body_names or made.collider_names)
         loads = read_loads(job.folder) if has_loads else None
@@ -337,7 +393,7 @@ class Bake:
             row_count = len(made.body_names) + len(made.collider_names)
             again |= {f for f in range(job.frame_start, job.frame_end + 1) if len(loads.get(f, ())) != row_count}
         plan = engine.core.cache_command.plan(
-            job.folder, made.scene.hash, job.frame_start, job.frame_end, again, threads=job.threads
+            job.folder, made.scene.hash, job.frame_start, job.frame_end, again, sim.motion_hash, threads=job.threads
         )
         self._stop_if_cancelled()
         wanted = plan["frames"]
@@ -352,7 +408,7 @@ class Bake:
         if plan["checkpoint"] is not None:
             sim.load(plan["checkpoint"]["bytes"])
             first = plan["checkpoint"]["frame"]
-        self._write_frames(made, sim, first, wanted, tolerance)
+        self._write_frames(made, sim, first, wanted, tolerances)
         if has_loads:
             write_loads(job.folder, read_loads(job.folder) or {})
 
@@ -366,10 +422,11 @@ class Bake:
                 pass  # damaged and of no known size: counted as if it stayed
         return max(0, byte_count)
 
-    def _check_cached(self, made):
-        """Refuses frames that this scene did not make; returns the tolerance of those that are there."""
+    def _check_cached(self, made, sim):
+        """Refuses frames that this scene did not make and that are to stay; returns the tolerances of those that are there."""
         job, core = self.job, engine.core
-        tolerance = self._tolerance()
+        tolerance = None
+        first_again = job.frame_end + 1 if self.resume_frame is None else self.resume_frame
         for frame in core.list_frames(job.folder)[0]:
             try:
                 found = core.frame_info(job.folder, frame)
@@ -377,8 +434,8 @@ class Bake:
                 continue  # damaged: baked again
             seconds = (frame - job.frame_start) * job.frame_seconds
             if found["settings_hash"] != made.scene.hash:
-                names = job.read_to_the_end()
-                also = f", also the end frame, up to which '{names[0]}' is read" if names else ""
+                names = job.emits_to_the_end()
+                also = f", also the end frame, up to which '{names[0]}' emits" if names else ""
                 raise BakeError(
                     f"Frame {frame} in the cache was baked with other settings; take back what was changed since{also}, or "
                     "press Bake Sand to bake everything anew"
@@ -389,16 +446,24 @@ class Bake:
                     f"frame rate of now it would be {seconds:.4f} s; take back what was changed since, or press Bake Sand to "
                     "bake everything anew"
                 )
+            if frame < first_again and found["motion_hash"] != sim.motion_hash(found["seconds"]):
+                raise BakeError(
+                    f"Frame {frame} in the cache was baked with another animation of a collider or body; take back what was "
+                    f"changed since, go to frame {frame} or an earlier one and press From Here, or press Bake Sand to bake "
+                    "everything anew"
+                )
             tolerance = found["tolerance"]
-        return tolerance
+        return self._tolerances(made, tolerance)
 
-    def _write_frames(self, made, sim, first, wanted, tolerance):
+    def _write_frames(self, made, sim, first, wanted, tolerances):
         """Simulates from frame first, at which sim is, to the last wanted frame, and writes those that are wanted."""
         job, core = self.job, engine.core
         kept_count, last, missing = job.frame_count - len(wanted), wanted[-1], set(wanted)
+        constant = constant_arrays(made)
         writer = core.Writer(
             job.folder,
-            tolerance=tolerance,
+            **tolerances,
+            notes=make_notes(job, made),
             exact_count=made.body_count,
             engine=self.engine_name.encode("ascii", "replace").decode()[:63],
             threads=job.threads,
@@ -409,17 +474,24 @@ class Bake:
             for frame in range(first, last + 1):
                 if frame > first:
                     sim.advance(job.frame_seconds)
-                tags = {"seconds": sim.info()["time"], "settings_hash": made.scene.hash, "state_hash": sim.hash()}
+                seconds = sim.info()["time"]
+                tags = {
+                    "seconds": seconds,
+                    "settings_hash": made.scene.hash,
+                    "motion_hash": sim.motion_hash(seconds),
+                    "state_hash": sim.hash(),
+                }
                 if frame in missing:
-                    self._write_frame(frame, made, sim, writer, tags)
+                    self._write_frame(frame, made, sim, constant, writer, tags)
                 elif core.frame_info(job.folder, frame)["state_hash"] != tags["state_hash"]:
                     raise BakeError(
                         f"Frame {frame} came out different from the one in the cache: it was baked by another version of "
                         "Barchan; press Bake Sand to bake everything anew"
                     )
                 is_due = frame > job.frame_start and (frame - job.frame_start) % job.checkpoint_interval == 0
-                if frame == last or (is_due and frame > first):
-                    writer.push_checkpoint(frame, sim.save(), **tags)
+                keep = job.keep_interval > 0 and (frame - job.frame_start) % job.keep_interval == 0
+                if frame == last or ((is_due or keep) and frame > first):
+                    writer.push_checkpoint(frame, sim.save(), **tags, keep=keep and frame > job.frame_start)
                 left, speed = -1.0, 0.0
                 if frame > first:  # the first one is not simulated and would make the estimate too short
                     spent = max(time.monotonic() - start, 1e-6)
@@ -454,7 +526,7 @@ class Bake:
         done = kept_count + info["frame_count"]
         self._advance_to("BAKING", frame=frame, frames_done=done, seconds_left=left, **changes)
 
-    def _write_frame(self, frame, made, sim, writer, tags):
+    def _write_frame(self, frame, made, sim, constant, writer, tags):
         # The loads come first: lines of a frame that is not there are replaced by the next bake, but a frame without its
         # lines would have to be baked again.
         if made.body_names or made.collider_names:
@@ -463,10 +535,30 @@ class Bake:
             seconds = tags["seconds"]
             lines = [(frame, f"{seconds:.6f}", name, *(f"{x:.6g}" for x in load)) for name, load in rows]
             add_loads(self.job.folder, lines)
-        arrays = {"position": sim.positions(), "rotation": sim.orientations(), "velocity": sim.velocities()}
-        if made.has_flags:
-            arrays["flags"] = sim.flags()
+        births = constant["birth"]
+        arrays = {
+            "position": sim.positions(),
+            "rotation": sim.orientations(),
+            "velocity": sim.velocities(),
+            "spin": sim.spins(),
+            "age": np.maximum(tags["seconds"] - births, 0.0).astype(np.float32),
+            "flags": sim.flags(),
+            **{name: array for name, array in constant.items() if name != "birth"},
+        }
         writer.push(frame, arrays, **tags)
+
+
+def constant_arrays(made):
+    """What does not change during a bake, of every element; and its birth (s), from which comes its age."""
+    grains = made.scene.grains()
+    return {
+        "radius": grains["radii"],
+        "shape": grains["shapes"],
+        "material": grains["materials"],
+        "source": made.sources,
+        "id": np.arange(made.scene.grain_count, dtype=np.int32),
+        "birth": grains["births"],
+    }
 
 
 def engine_text(sim):
@@ -475,8 +567,9 @@ def engine_text(sim):
     return "CPU" if found["engine"] == "cpu" else f"GPU {found['device']}"
 
 
-def frame_estimate(made, sim, tolerance):
-    """Bytes that a frame will take on disk: that of as many grains, strewn and moving at random, which packs worst."""
+def frame_estimate(made, sim, tolerances):
+    """Bytes that a frame will take on disk: that of as many grains, strewn, turning and moving at random, which packs worst.
+    What does not change is in every tenth frame."""
     count = made.scene.grain_count
     positions = sim.positions()
     step = max(1, count // MEASURED_COUNT)
@@ -485,14 +578,18 @@ def frame_estimate(made, sim, tolerance):
     edge = np.maximum(np.ptp(positions, axis=0), 1e-3) if count else np.ones(3)
     place = positions.min(axis=0) if count else np.zeros(3)
     turns = random.standard_normal((len(measured), 4))
+    grains = made.scene.grains()
     arrays = {
         "position": (place + edge * random.random((len(measured), 3))).astype(np.float32),
         "rotation": (turns / np.linalg.norm(turns, axis=1, keepdims=True)).astype(np.float32),
         "velocity": random.standard_normal((len(measured), 3)).astype(np.float32),
+        "spin": 20 * random.standard_normal((len(measured), 3)).astype(np.float32),
+        "age": grains["births"][::step].astype(np.float32),
+        "flags": random.integers(0, 2, len(measured), np.int32) * 2,
     }
-    if made.has_flags:
-        arrays["flags"] = random.integers(0, 2, len(measured), np.int32) * 8
-    measured_bytes = engine.core.measure_frame(arrays, tolerance=tolerance)
+    constant = {name: array[::step] for name, array in constant_arrays(made).items() if name != "birth"}
+    core = engine.core
+    measured_bytes = core.measure_frame(arrays, **tolerances) + core.measure_frame(constant, **tolerances) / 10
     return int(measured_bytes * count / max(1, len(measured))) + FRAME_OVERHEAD_BYTES
 
 

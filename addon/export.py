@@ -9,6 +9,7 @@ the timeline is free while it runs. Main thread only. Bad geometry is passed on 
 import dataclasses
 import hashlib
 import fractions
+import math
 
 import bpy
 import numpy as np
@@ -19,6 +20,7 @@ from .job import BakeError
 STRETCH_DIGITS = 6  # of the scale of an object that count: beyond them rotations leave rounding in it
 STRETCH_LEAST = 1e-6  # smallest over largest scale; flatter than that has no way back
 STRETCH_CHANGE = 1e-4  # share of the scale by which it may differ between frames and still count as the same
+TAIL_SECONDS = 0.25  # after the last frame that what is animated is read: longer than steps look ahead
 STILL = 1e-6  # share of its size by which an object may differ between frames and still count as standing
 
 # Modifiers that give the same mesh on every frame unless their own settings are animated.
@@ -197,21 +199,32 @@ def may_bend(ob):
 
 
 class _Watch:
-    """One object over the timeline: its matrix at every sample and, where it may bend, its mesh."""
+    """One object over the timeline: its matrix at every sample and, where it may bend, its mesh. It is looked at for a while
+    after the last frame, so that what is baked does not depend on where the range ends; how it moves there does not decide
+    what it is."""
 
-    def __init__(self, ob, samples, last_frame, is_shape_read):
+    def __init__(self, ob, samples, last_frame, tail_frame, is_shape_read):
         self.ob = ob
         self.samples = samples  # per frame
-        self.last_frame = last_frame
+        self.last_frame, self.tail_frame = last_frame, tail_frame
+        self.count = 0  # samples up to the last frame
+        self.is_over = False  # another mesh after the last frame
         self.matrices = []
         self.shapes = [] if is_shape_read else None  # a shape like the first one is the first one
 
     def look(self, depsgraph, frame):
         evaluated = _evaluated_mark(self.ob, depsgraph)
-        self.matrices.append(np.array(evaluated.matrix_world, np.float64))
+        matrix = np.array(evaluated.matrix_world, np.float64)
+        if frame <= self.last_frame:
+            self.count += 1
         if self.shapes is None:
+            self.matrices.append(matrix)
             return
         vertices, triangles = _read_triangles(evaluated)
+        if frame > self.last_frame and (len(vertices) != len(self.shapes[0]) or not np.array_equal(triangles, self.triangles)):
+            self.is_over = True
+            return
+        self.matrices.append(matrix)
         if not self.shapes:
             self.first_frame, self.triangles = frame, triangles
             self.shapes.append(vertices)
@@ -229,18 +242,19 @@ class _Watch:
     def stretch_change(self):
         """The index of the first sample at which the object's scale is another than at the start; -1 = none."""
         first = stretch_of(self.matrices[0][:3, :3])
-        for index, matrix in enumerate(self.matrices):
+        for index, matrix in enumerate(self.matrices[: self.count]):
             difference = np.abs(stretch_of(matrix[:3, :3]) - first).max()
             if difference > STRETCH_CHANGE * np.abs(first).max() or side_of(matrix) != side_of(self.matrices[0]):
                 return index
         return -1
 
     def is_bending(self):
-        return self.shapes is not None and any(shape is not self.shapes[0] for shape in self.shapes)
+        return self.shapes is not None and any(shape is not self.shapes[0] for shape in self.shapes[: self.count])
 
     def is_moving(self):
         first = self.matrices[0]
-        return any(np.abs(matrix - first).max() > STILL * np.abs(first).max() for matrix in self.matrices)
+        limit = STILL * np.abs(first).max()
+        return any(np.abs(matrix - first).max() > limit for matrix in self.matrices[: self.count])
 
     def world_shapes(self, vertices):
         """(F,N,3) float32; vertices = those of the mesh where no shapes were read."""
@@ -255,7 +269,7 @@ def _walk(context, watches, frame_start, frame_end):
     for frame in range(frame_start, frame_end + 1):
         for share in shares:
             time = frame + share
-            due = [w for w in watches if time <= w.last_frame and (share * w.samples).denominator == 1]
+            due = [w for w in watches if time <= w.tail_frame and not w.is_over and (share * w.samples).denominator == 1]
             if due:
                 scene.frame_set(frame, subframe=float(share))
                 depsgraph = context.evaluated_depsgraph_get()
@@ -395,7 +409,7 @@ def _read_outflow(ob, depsgraph):
 # ---------------------------------------------------------------------------------------------------------------------
 # What a panel can see of a change
 
-NO_SETTINGS = {"folder", "display", "threads", "engine", "checkpoint_interval", "is_exact", "disk_limit", "carrier",
+NO_SETTINGS = {"folder", "display", "threads", "engine", "checkpoint_interval", "keep_interval", "is_exact", "disk_limit", "carrier",
                "followers", "body_count", "baked_settings", "use_scene_range", "frame_start", "frame_end", "name",
                "rna_type", "shown_as", "was_rendered", "body", "preview", "show_body", "home", "source_folder",
                "source_body_count"}  # fmt: skip
@@ -455,19 +469,20 @@ def _check_other_scenes(scene, marked):
             )
 
 
-def _watches(colliders, bodies, frame_start, frame_end):
+def _watches(colliders, bodies, frame_start, frame_end, tail_end):
     """Who must be watched over the timeline, by session_uid; the others stand still."""
     found = {}
     for ob in colliders:
         if may_move(ob) or may_bend(ob):
-            found[ob.session_uid] = _Watch(ob, ob.barchan.samples, frame_end, may_bend(ob))
+            found[ob.session_uid] = _Watch(ob, ob.barchan.samples, frame_end, tail_end, may_bend(ob))
     for ob in bodies:
         if not may_move(ob):
             continue
         settings = ob.barchan
         is_driven = settings.is_driven and not is_let_go_at_once(ob, frame_start)
-        last = min(frame_end, settings.release_frame) if is_driven and settings.release_frame else frame_end
-        found[ob.session_uid] = _Watch(ob, settings.samples if is_driven else 1, last, False)
+        is_released = is_driven and settings.release_frame != 0
+        last, tail = (min(frame, settings.release_frame) if is_released else frame for frame in (frame_end, tail_end))
+        found[ob.session_uid] = _Watch(ob, settings.samples if is_driven else 1, last, tail, False)
     return found
 
 
@@ -489,11 +504,12 @@ def make_job(context):
         )
     _check_other_scenes(scene, sand + colliders + bodies + emitters)
     frame_seconds = scene.render.fps_base / scene.render.fps
-    watches = _watches(colliders, bodies, frame_start, frame_end)
+    tail_end = frame_end + math.ceil(TAIL_SECONDS / frame_seconds)
+    watches = _watches(colliders, bodies, frame_start, frame_end, tail_end)
     frame, subframe = scene.frame_current, scene.frame_subframe
     is_elsewhere = frame != frame_start or subframe != 0.0 or len(watches) > 0
     try:
-        _walk(context, list(watches.values()), frame_start, frame_end)
+        _walk(context, list(watches.values()), frame_start, tail_end)
         if is_elsewhere:
             scene.frame_set(frame_start)
         depsgraph = context.evaluated_depsgraph_get()
@@ -530,6 +546,7 @@ def make_job(context):
         threads=settings.threads,
         engine=settings.engine,
         checkpoint_interval=settings.checkpoint_interval,
+        keep_interval=settings.keep_interval,
         is_exact=settings.is_exact,
         byte_limit=properties.byte_limit(scene),
     )

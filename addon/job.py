@@ -137,6 +137,7 @@ class Job:
     threads: int = 0
     engine: str = "AUTO"  # AUTO, CPU or GPU
     checkpoint_interval: int = 10  # frames
+    keep_interval: int = 50  # frames between checkpoints that are kept, to bake again from; 0 = none
     is_exact: bool = False  # frames hold every bit
     byte_limit: int = 0  # of the cache folder; 0 = none
 
@@ -144,9 +145,7 @@ class Job:
     def frame_count(self):
         return self.frame_end - self.frame_start + 1
 
-    def read_to_the_end(self):
-        """Names of what makes a job of a later end frame another scene: it is animated, or emits until then."""
+    def emits_to_the_end(self):
+        """Names of emitters that make a job of a later end frame another scene, with more grains."""
         seconds = (self.frame_end - self.frame_start) * self.frame_seconds
-        found = [one.name for one in self.colliders if one.track is not None or one.frames is not None]
-        found += [one.name for one in self.bodies if one.track is not None]
-        return found + [one.name for one in self.emitters if one.end >= seconds]
+        return [one.name for one in self.emitters if one.end >= seconds]

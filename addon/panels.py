@@ -182,6 +182,7 @@ class BARCHAN_PT_bake(BarchanPanel, bpy.types.Panel):
         column.prop(settings, "disk_limit")
         column.prop(settings, "is_exact")
         column.prop(settings, "checkpoint_interval")
+        column.prop(settings, "keep_interval")
         column.prop(settings, "engine")
         column.prop(settings, "threads")
         if properties.is_folder_temporary(scene):

@@ -494,6 +494,15 @@ class BarchanScene(bpy.types.PropertyGroup):
         max=1000,
         options=set(),
     )
+    keep_interval: IntProperty(
+        name="Keep Every",
+        description="Frames after which a checkpoint is kept for good, so that From Here starts at the one before the chosen "
+        "frame; each takes about as much disk as twenty frames. 0 keeps none",
+        default=50,
+        min=0,
+        max=10000,
+        options=set(),
+    )
     is_exact: BoolProperty(
         name="Lossless",
         description="Keep every bit of every grain in larger files; otherwise places are off by up to a hundredth of the sphere "

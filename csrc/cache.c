@@ -23,7 +23,9 @@
 #define FRAME_NAME_BYTES 32
 #define OWN_NAME_BYTES 96 // "frame_-2147483648.sand" and the ending of a temporary, generously
 #define LABEL_BYTES 160   // of a path shown in a sentence
-#define HAS_BASE 1u       // flag of the header
+// Flags of the header.
+#define HAS_BASE 1u
+#define HAS_NOTES_OF_BASE 2u // the notes are the base's
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "frames are written as they lie in memory: little-endian only");
@@ -59,12 +61,16 @@ typedef struct FileHeader
 	float bounds[6];
 	double tolerance;
 	uint32_t exact_count;
-	uint32_t flags; // HAS_BASE
+	uint32_t flags; // HAS_BASE, HAS_NOTES_OF_BASE
 	uint64_t base_identity;
 	int32_t base_frame;
 	uint32_t level_count; // of the codec: so that a reader with other levels says so
 	char engine[SAND_CACHE_ENGINE_BYTES];
-	unsigned char reserved[48]; // zero
+	// From here to the checksum version 2 has zeros.
+	uint64_t motion_hash;
+	uint64_t notes_checksum;    // 0 without notes of its own
+	uint32_t note_bytes;        // behind the last array
+	unsigned char reserved[28]; // zero
 	uint64_t header_checksum;   // of the 248 bytes above
 } FileHeader;
 
@@ -119,7 +125,10 @@ _Static_assert(offsetof(FileHeader, base_identity) == 120, "on disk");
 _Static_assert(offsetof(FileHeader, base_frame) == 128, "on disk");
 _Static_assert(offsetof(FileHeader, level_count) == 132, "on disk");
 _Static_assert(offsetof(FileHeader, engine) == 136, "on disk");
-_Static_assert(offsetof(FileHeader, reserved) == 200, "on disk");
+_Static_assert(offsetof(FileHeader, motion_hash) == 200, "on disk");
+_Static_assert(offsetof(FileHeader, notes_checksum) == 208, "on disk");
+_Static_assert(offsetof(FileHeader, note_bytes) == 216, "on disk");
+_Static_assert(offsetof(FileHeader, reserved) == 220, "on disk");
 _Static_assert(offsetof(FileHeader, header_checksum) == 248, "on disk");
 _Static_assert(sizeof(FileEntry1) == 64, "a table entry of version 1 is 64 bytes on disk");
 _Static_assert(sizeof(FileEntry) == 128, "a table entry is 128 bytes on disk");
@@ -227,15 +236,36 @@ static SandCodec codec_of(const FileEntry *entry)
 	};
 }
 
-/// Directory of the pieces and the exact rows behind it.
+/// Directory of the pieces of an array that has them.
 static uint64_t directory_bytes(uint32_t count)
 {
 	return (uint64_t)sand_codec_chunk_count(count) * sand_codec_level_count(count) * sizeof(SandCodecPiece);
 }
 
+/// Does an array of this encoding have pieces?
+static bool has_pieces(uint32_t encoding)
+{
+	return encoding < SAND_ENCODING_ONE;
+}
+
+/// Of the rows in front of the pieces that replace what is decoded; also the one row of ONE.
 static uint64_t exact_bytes(uint32_t encoding, uint32_t component_count, uint32_t exact_count)
 {
-	return encoding == SAND_ENCODING_EXACT ? 0 : array_bytes(exact_count, component_count);
+	switch (encoding)
+	{
+	case SAND_ENCODING_EXACT:
+	case SAND_ENCODING_SAME:
+		return 0;
+	case SAND_ENCODING_ONE:
+		return array_bytes(1, component_count);
+	default:
+		return array_bytes(exact_count, component_count);
+	}
+}
+
+static bool has_base(const FileHeader *header)
+{
+	return (header->flags & HAS_BASE) != 0;
 }
 
 SandEncoding sand_cache_encoding(const char *name)
@@ -244,11 +274,9 @@ SandEncoding sand_cache_encoding(const char *name)
 	{
 		const char *name;
 		SandEncoding encoding;
-	} known[] = {{"position", SAND_ENCODING_GRID},
-	             {"rotation", SAND_ENCODING_TURN},
-	             {"orientation", SAND_ENCODING_TURN},
-	             {"velocity", SAND_ENCODING_HALF},
-	             {"spin", SAND_ENCODING_HALF}};
+	} known[] = {{"position", SAND_ENCODING_GRID},    {"rotation", SAND_ENCODING_TURN},
+	             {"orientation", SAND_ENCODING_TURN}, {"velocity", SAND_ENCODING_HALF},
+	             {"spin", SAND_ENCODING_HALF},        {"age", SAND_ENCODING_GRID}};
 	for (size_t i = 0; i < sizeof known / sizeof known[0]; ++i)
 	{
 		if (strcmp(name, known[i].name) == 0)
@@ -264,16 +292,16 @@ void sand_cache_frame_name(int32_t frame, char name_out[32])
 	snprintf(name_out, FRAME_NAME_BYTES, "frame_%06" PRId32 ".sand", frame);
 }
 
-/// True when name is exactly what sand_cache_frame_name makes of some frame.
-static bool parse_frame_name(const char *name, int32_t *frame_out)
+void sand_cache_checkpoint_name(int32_t frame, char name_out[32])
 {
-	static const char prefix[] = "frame_";
-	if (strncmp(name, prefix, sizeof prefix - 1) != 0)
-	{
-		return false;
-	}
+	snprintf(name_out, FRAME_NAME_BYTES, "checkpoint_%06" PRId32 ".sand", frame);
+}
+
+/// True when name is exactly what make makes of some number, which stands behind the first prefix_bytes.
+static bool parse_number(const char *name, size_t prefix_bytes, void (*make)(int32_t, char *), int32_t *number_out)
+{
 	// At most ten digits and a sign fit into an int32; longer texts would not fit into a long long either.
-	const char *text = name + sizeof prefix - 1;
+	const char *text = strnlen(name, prefix_bytes) == prefix_bytes ? name + prefix_bytes : "";
 	size_t text_bytes = strspn(text, "-0123456789");
 	if (text_bytes == 0 || text_bytes > 11)
 	{
@@ -285,9 +313,20 @@ static bool parse_frame_name(const char *name, int32_t *frame_out)
 		return false;
 	}
 	char expected[FRAME_NAME_BYTES];
-	sand_cache_frame_name((int32_t)value, expected);
-	*frame_out = (int32_t)value;
+	make((int32_t)value, expected);
+	*number_out = (int32_t)value;
 	return strcmp(name, expected) == 0;
+}
+
+static bool parse_frame_name(const char *name, int32_t *frame_out)
+{
+	return parse_number(name, strlen("frame_"), sand_cache_frame_name, frame_out);
+}
+
+bool sand_cache_is_checkpoint(const char *name, bool *is_kept_out, int32_t *frame_out)
+{
+	*is_kept_out = parse_number(name, strlen("checkpoint_"), sand_cache_checkpoint_name, frame_out);
+	return *is_kept_out || strcmp(name, SAND_CACHE_CHECKPOINT_A) == 0 || strcmp(name, SAND_CACHE_CHECKPOINT_B) == 0;
 }
 
 /// folder + "/" + name in a block of sand_alloc.
@@ -309,11 +348,12 @@ static SandStatus join(const char *folder, const char *name, char **path_out, Sa
 	return SAND_OK;
 }
 
-/// One block for arrays of row_count rows, each at a multiple of 64 bytes; their places into places_out.
-static SandStatus alloc_arrays(const FileEntry *const *entries, int array_count, uint32_t row_count, void **block_out,
-                               void **places_out, SandError *err)
+/// One block for arrays of row_count rows, each at a multiple of 64 bytes, and note_bytes behind them; their places
+/// into places_out, of which there is one more for the notes.
+static SandStatus alloc_arrays(const FileEntry *const *entries, int array_count, uint32_t row_count,
+                               uint32_t note_bytes, void **block_out, void **places_out, SandError *err)
 {
-	uint64_t total = 0;
+	uint64_t total = note_bytes;
 	for (int i = 0; i < array_count; ++i)
 	{
 		total += aligned(array_bytes(row_count, entries[i]->component_count)); // at most 32 of 2^38
@@ -329,6 +369,7 @@ static SandStatus alloc_arrays(const FileEntry *const *entries, int array_count,
 		places_out[i] = block;
 		block += aligned(array_bytes(row_count, entries[i]->component_count));
 	}
+	places_out[array_count] = block;
 	return SAND_OK;
 }
 
@@ -435,7 +476,7 @@ static SandStatus check_header(const char *label, const FileStart *start, uint64
 	return SAND_OK;
 }
 
-/// What only version 2 has.
+/// What versions 2 and 3 have.
 static SandStatus check_header_2(const char *label, const FileHeader *header, SandError *err)
 {
 	size_t length = text_length(header->engine, sizeof header->engine);
@@ -459,19 +500,30 @@ static SandStatus check_header_2(const char *label, const FileHeader *header, Sa
 		                 header->level_count, sand_codec_level_count(header->start.count), damaged);
 	}
 	int64_t back = (int64_t)header->start.frame - header->base_frame;
-	bool has_base = header->flags == HAS_BASE;
-	if (header->flags > HAS_BASE || (has_base && (back < 1 || back >= SAND_CACHE_BASE_SPAN)) ||
-	    (!has_base && (header->base_frame != 0 || header->base_identity != 0)))
+	bool is_based = has_base(header);
+	uint32_t flag_limit = header->start.version == 2 ? HAS_BASE : HAS_BASE | HAS_NOTES_OF_BASE;
+	if (header->flags > flag_limit || (is_based && (back < 1 || back >= SAND_CACHE_BASE_SPAN)) ||
+	    (!is_based && (header->flags != 0 || header->base_frame != 0 || header->base_identity != 0)))
 	{
 		return sand_fail(err, SAND_ERROR_CACHE,
 		                 "'%s' refers to frame %" PRId32 " in a way that cannot be (%" PRIu32 "); %s", label,
 		                 header->base_frame, header->flags, damaged);
 	}
+	bool is_old = header->start.version == 2;
+	if ((is_old && (header->motion_hash != 0 || header->notes_checksum != 0 || header->note_bytes != 0)) ||
+	    header->note_bytes > SAND_CACHE_NOTES_LIMIT || header->note_bytes > header->start.total_bytes ||
+	    (header->note_bytes == 0 && header->notes_checksum != 0) ||
+	    (header->note_bytes > 0 && (header->flags & HAS_NOTES_OF_BASE) != 0))
+	{
+		return sand_fail(err, SAND_ERROR_CACHE, "'%s' has %" PRIu32 " bytes of notes, which cannot be; %s", label,
+		                 header->note_bytes, damaged);
+	}
 	return SAND_OK;
 }
 
 /// One table entry by itself: the name, type, component count and coding are sane.
-static SandStatus check_entry(const char *label, const FileEntry *entries, uint32_t index, SandError *err)
+static SandStatus check_entry(const char *label, const FileHeader *header, const FileEntry *entries, uint32_t index,
+                              SandError *err)
 {
 	const FileEntry *entry = &entries[index];
 	size_t length = name_length(entry->name);
@@ -504,7 +556,9 @@ static SandStatus check_entry(const char *label, const FileEntry *entries, uint3
 		                 entry->name, damaged);
 	}
 	SandCodec codec = codec_of(entry);
-	if (!sand_codec_is_valid(&codec) || !isfinite(entry->error) || entry->error < 0)
+	bool is_known = has_pieces(entry->encoding) || (header->start.version > 2 && header->start.count > 0 &&
+	                                                (entry->encoding == SAND_ENCODING_ONE || has_base(header)));
+	if (!sand_codec_is_valid(&codec) || !is_known || !isfinite(entry->error) || entry->error < 0)
 	{
 		return sand_fail(err, SAND_ERROR_CACHE,
 		                 "'%s', array '%s': encoding %" PRIu32 " with %" PRIu32 " bytes a number cannot be; %s", label,
@@ -513,14 +567,14 @@ static SandStatus check_entry(const char *label, const FileEntry *entries, uint3
 	return SAND_OK;
 }
 
-/// The least bytes that an array of version 2, or all the bytes of one of version 1.
+/// Bytes in front of the pieces of an array, or all the bytes of one of version 1.
 static uint64_t entry_bytes(const FileHeader *header, const FileEntry *entry)
 {
 	if (header->start.version == 1)
 	{
 		return array_bytes(header->start.count, entry->component_count);
 	}
-	return directory_bytes(header->start.count) +
+	return (has_pieces(entry->encoding) ? directory_bytes(header->start.count) : 0) +
 	       exact_bytes(entry->encoding, entry->component_count, header->exact_count);
 }
 
@@ -534,18 +588,19 @@ static SandStatus check_table(const char *label, const Head *head, uint64_t tabl
 	for (uint32_t i = 0; i < start->array_count; ++i)
 	{
 		const FileEntry *entry = &head->entries[i];
-		SandStatus status = check_entry(label, head->entries, i, err);
+		SandStatus status = check_entry(label, &head->header, head->entries, i, err);
 		if (status != SAND_OK)
 		{
 			return status;
 		}
 		uint64_t expected = entry_bytes(&head->header, entry);
-		if (entry->offset != offset || (is_old ? entry->byte_count != expected : entry->byte_count < expected))
+		bool is_fixed = is_old || !has_pieces(entry->encoding);
+		if (entry->offset != offset || (is_fixed ? entry->byte_count != expected : entry->byte_count < expected))
 		{
 			return sand_fail(
 			    err, SAND_ERROR_CACHE,
 			    "'%s', array '%s': %" PRIu64 " bytes at %" PRIu64 ", expected %" PRIu64 "%s at %" PRIu64 "; %s", label,
-			    entry->name, entry->byte_count, entry->offset, expected, is_old ? "" : " or more", offset, damaged);
+			    entry->name, entry->byte_count, entry->offset, expected, is_fixed ? "" : " or more", offset, damaged);
 		}
 		uint64_t room = start->total_bytes - offset; // offset is within the file, or the check below has failed
 		uint64_t taken = is_old ? aligned(expected) : entry->byte_count;
@@ -558,10 +613,12 @@ static SandStatus check_table(const char *label, const Head *head, uint64_t tabl
 		offset += taken;
 		decoded_bytes += aligned(array_bytes(start->count, entry->component_count)); // at most 32 of 2^38
 	}
-	if (offset != start->total_bytes)
+	if (offset + head->header.note_bytes != start->total_bytes) // both are at most SAND_CACHE_BYTE_LIMIT
 	{
-		return sand_fail(err, SAND_ERROR_CACHE, "'%s' has %" PRIu64 " bytes, its arrays end at byte %" PRIu64 "; %s",
-		                 label, start->total_bytes, offset, damaged);
+		return sand_fail(err, SAND_ERROR_CACHE,
+		                 "'%s' has %" PRIu64 " bytes, its arrays end at byte %" PRIu64 " and %" PRIu32
+		                 " bytes of notes follow; %s",
+		                 label, start->total_bytes, offset, head->header.note_bytes, damaged);
 	}
 	if (decoded_bytes > SAND_CACHE_BYTE_LIMIT)
 	{
@@ -696,6 +753,7 @@ static void fill_frame(const Head *head, SandCacheFrame *frame_out)
 	frame_out->count = header->start.count;
 	frame_out->seconds = header->start.seconds;
 	frame_out->settings_hash = header->start.settings_hash;
+	frame_out->motion_hash = header->motion_hash;
 	frame_out->state_hash = header->start.state_hash;
 	frame_out->version = header->start.version;
 	frame_out->full_count = header->start.count;
@@ -705,7 +763,7 @@ static void fill_frame(const Head *head, SandCacheFrame *frame_out)
 	frame_out->exact_count = header->start.version == 1 ? header->start.count : header->exact_count;
 	memcpy(frame_out->engine, header->engine, sizeof frame_out->engine);
 	frame_out->identity = header->header_checksum;
-	frame_out->has_base = header->flags == HAS_BASE;
+	frame_out->has_base = has_base(header);
 	frame_out->base_frame = header->base_frame;
 	frame_out->base_identity = header->base_identity;
 }
@@ -752,7 +810,7 @@ static SandStatus check_pieces(const Source *source, const FileHeader *header, D
 			const SandCodecPiece *piece = &directory->pieces[(size_t)chunk * level_count + level];
 			uint32_t rows = sand_codec_piece_rows(header->start.count, chunk, level);
 			if (piece->byte_count > end - offset || piece->stored_count > rows ||
-			    (piece->stored_count < rows && header->flags != HAS_BASE))
+			    (piece->stored_count < rows && !has_base(header)))
 			{
 				return sand_fail(err, SAND_ERROR_CACHE,
 				                 "'%s', array '%s', piece %" PRIu32 ".%" PRIu32 " has %" PRIu32 " bytes and %" PRIu32
@@ -797,7 +855,7 @@ static SandStatus read_directory(const Source *source, const FileHeader *header,
 		                 "'%s', array '%s': the checksum is %016" PRIx64 ", its bytes give %016" PRIx64 "; %s",
 		                 source->label, entry->name, entry->checksum, checksum, damaged);
 	}
-	return check_pieces(source, header, directory, err);
+	return has_pieces(entry->encoding) ? check_pieces(source, header, directory, err) : SAND_OK;
 }
 
 /// One frame file that is being read.
@@ -818,11 +876,45 @@ typedef struct Decoding
 	SandError *errors; // per task
 } Decoding;
 
+/// The rows of one chunk of an array whose rows are all the same.
+static void fill_chunk(const Reading *reading, const Directory *directory, uint32_t chunk, uint32_t every, void *place)
+{
+	uint32_t count = reading->head.header.start.count;
+	uint32_t first = chunk * SAND_CODEC_CHUNK;
+	uint32_t last = count - first < SAND_CODEC_CHUNK ? count - 1 : first + SAND_CODEC_CHUNK - 1;
+	size_t begin = first / every + (first % every != 0), end = (size_t)(last / every) + 1;
+	size_t width = directory->entry->component_count;
+	const uint32_t *row = (const uint32_t *)(const void *)directory->block;
+	uint32_t *rows = (uint32_t *)place + begin * width;
+	if (width == 1)
+	{
+		uint32_t value = row[0];
+		for (size_t i = begin; i < end; ++i)
+		{
+			*rows++ = value;
+		}
+		return;
+	}
+	for (size_t i = begin; i < end; ++i, rows += width)
+	{
+		memcpy(rows, row, width * sizeof *row);
+	}
+}
+
 /// Decodes the wanted levels of one chunk of one array. buffer has room for them.
 static SandStatus decode_chunk(const Reading *reading, const Directory *directory, uint32_t chunk, uint32_t every,
                                SandCodecScratch *scratch, unsigned char *buffer, void *place, SandError *err)
 {
 	const FileHeader *header = &reading->head.header;
+	if (directory->codec.encoding == SAND_ENCODING_ONE)
+	{
+		fill_chunk(reading, directory, chunk, every, place);
+		return SAND_OK;
+	}
+	if (directory->codec.encoding == SAND_ENCODING_SAME)
+	{
+		return SAND_OK; // the base's rows are in place
+	}
 	const SandCodecPiece *pieces = directory->pieces + (size_t)chunk * header->level_count;
 	uint32_t level_count = sand_codec_levels_for(header->start.count, every);
 	size_t bytes = 0;
@@ -861,6 +953,10 @@ static SandStatus decode_chunk(const Reading *reading, const Directory *director
 static bool needs_base(const Reading *own, const Directory *directory, uint32_t chunk)
 {
 	const FileHeader *header = &own->head.header;
+	if (!has_pieces(directory->codec.encoding))
+	{
+		return directory->codec.encoding == SAND_ENCODING_SAME;
+	}
 	for (uint32_t level = 0; level < header->level_count; ++level)
 	{
 		if (directory->pieces[(size_t)chunk * header->level_count + level].stored_count <
@@ -879,6 +975,10 @@ static size_t largest_chunk(const Reading *reading, int array_count)
 	uint32_t level_count = reading->head.header.level_count;
 	for (int i = 0; i < array_count && reading->source.bytes == NULL; ++i)
 	{
+		if (!has_pieces(reading->directories[i].codec.encoding))
+		{
+			continue;
+		}
 		for (uint32_t chunk = 0; chunk < sand_codec_chunk_count(reading->head.header.start.count); ++chunk)
 		{
 			size_t bytes = 0;
@@ -935,7 +1035,8 @@ static void place_exact_rows(const FileHeader *header, const Directory *director
 	const FileEntry *entry = directory->entry;
 	size_t row_bytes = (size_t)entry->component_count * 4;
 	const unsigned char *rows = directory->block + directory_bytes(header->start.count);
-	uint32_t count = entry->encoding == SAND_ENCODING_EXACT ? 0 : header->exact_count;
+	bool has_rows = entry->encoding != SAND_ENCODING_EXACT && has_pieces(entry->encoding);
+	uint32_t count = has_rows ? header->exact_count : 0;
 	for (size_t row = 0; row < count; row += every)
 	{
 		memcpy((unsigned char *)place + row / every * row_bytes, rows + row * row_bytes, row_bytes);
@@ -1014,7 +1115,10 @@ static SandStatus decode_arrays(Reading *own, Reading *base, const FileEntry *co
 	{
 		if (status == SAND_OK)
 		{
-			place_exact_rows(header, &own->directories[i], every, places[i]);
+			// What is all as in the base is so with its exact rows.
+			bool is_same = entries[i]->encoding == SAND_ENCODING_SAME;
+			place_exact_rows(is_same ? &base->head.header : header,
+			                 is_same ? &base->directories[i] : &own->directories[i], every, places[i]);
 		}
 		directory_free(&own->directories[i]);
 		if (base != NULL)
@@ -1073,7 +1177,7 @@ static SandStatus choose_entries(const Reading *own, const SandCacheWanted *want
 	int array_count = 0;
 	for (uint32_t i = 0; i < head->header.start.array_count; ++i)
 	{
-		bool is_wanted = wanted->name_count == 0;
+		bool is_wanted = wanted->name_count == 0 && !wanted->has_no_arrays;
 		for (int k = 0; k < wanted->name_count && !is_wanted; ++k)
 		{
 			is_wanted = strcmp(wanted->names[k], head->entries[i].name) == 0;
@@ -1100,6 +1204,27 @@ static SandStatus choose_entries(const Reading *own, const SandCacheWanted *want
 	return SAND_OK;
 }
 
+/// The file whose notes are the frame's.
+static const Reading *notes_of(const Reading *own, const Reading *base)
+{
+	return (own->head.header.flags & HAS_NOTES_OF_BASE) != 0 ? base : own;
+}
+
+static SandStatus read_notes(const Reading *from, char *notes, SandError *err)
+{
+	const FileHeader *header = &from->head.header;
+	SandStatus status =
+	    source_read(&from->source, header->start.total_bytes - header->note_bytes, notes, header->note_bytes, err);
+	uint64_t checksum = status == SAND_OK ? sand_hash64(notes, header->note_bytes, 0) : 0;
+	if (status == SAND_OK && header->note_bytes > 0 && checksum != header->notes_checksum)
+	{
+		return sand_fail(err, SAND_ERROR_CACHE,
+		                 "'%s': the notes' checksum is %016" PRIx64 ", their bytes give %016" PRIx64 "; %s",
+		                 from->source.label, header->notes_checksum, checksum, damaged);
+	}
+	return status;
+}
+
 /// Everything behind the head, from one file or two.
 static SandStatus read_arrays(Reading *own, Reading *base, const SandCacheWanted *wanted, SandCacheFrame *frame_out,
                               SandError *err)
@@ -1108,7 +1233,7 @@ static SandStatus read_arrays(Reading *own, Reading *base, const SandCacheWanted
 	wanted = wanted != NULL ? wanted : &everything;
 	uint32_t every = wanted->every == 0 ? 1 : wanted->every;
 	const FileEntry *entries[SAND_CACHE_ARRAY_LIMIT];
-	void *places[SAND_CACHE_ARRAY_LIMIT];
+	void *places[SAND_CACHE_ARRAY_LIMIT + 1];
 	int array_count = 0;
 	SandStatus status = choose_entries(own, wanted, entries, &array_count, err);
 	if (status != SAND_OK)
@@ -1118,12 +1243,18 @@ static SandStatus read_arrays(Reading *own, Reading *base, const SandCacheWanted
 	uint32_t full_count = own->head.header.start.count;
 	uint32_t count = full_count / every + (full_count % every != 0);
 	void *block = NULL;
-	status = alloc_arrays(entries, array_count, count, &block, places, err);
+	const Reading *noted = notes_of(own, base);
+	uint32_t note_bytes = wanted->has_notes ? noted->head.header.note_bytes : 0;
+	status = alloc_arrays(entries, array_count, count, note_bytes, &block, places, err);
 	if (status != SAND_OK)
 	{
 		return status;
 	}
-	if (own->head.header.start.version > 1)
+	if (note_bytes > 0)
+	{
+		status = read_notes(noted, places[array_count], err);
+	}
+	if (status == SAND_OK && own->head.header.start.version > 1 && array_count > 0)
 	{
 		status = decode_arrays(own, base, entries, array_count, every, wanted->thread_count, places, err);
 	}
@@ -1144,6 +1275,8 @@ static SandStatus read_arrays(Reading *own, Reading *base, const SandCacheWanted
 		fill_array(entries[i], places[i], &frame_out->arrays[i]);
 	}
 	frame_out->block = block;
+	frame_out->notes = note_bytes > 0 ? places[array_count] : NULL;
+	frame_out->note_bytes = note_bytes;
 	return SAND_OK;
 }
 
@@ -1152,8 +1285,8 @@ static SandStatus check_base(const Reading *own, const Reading *base, SandError 
 {
 	const FileHeader *header = &own->head.header, *other = &base->head.header;
 	if (other->header_checksum != header->base_identity || other->start.version != header->start.version ||
-	    other->flags == HAS_BASE || other->start.frame != header->base_frame ||
-	    other->start.count != header->start.count || other->start.layout_hash != header->start.layout_hash)
+	    has_base(other) || other->start.frame != header->base_frame || other->start.count != header->start.count ||
+	    other->start.layout_hash != header->start.layout_hash)
 	{
 		return sand_fail(err, SAND_ERROR_CACHE,
 		                 "Frame %" PRId32 " keeps resting grains in frame %" PRId32
@@ -1188,7 +1321,7 @@ SandStatus sand_cache_parse(const char *label, const void *bytes, size_t byte_co
 	Reading *own = &readings[0], *base = NULL;
 	own->source = (Source){.label = shown(label), .bytes = bytes, .byte_count = byte_count};
 	SandStatus status = read_head(&own->source, &own->head, err);
-	if (status == SAND_OK && own->head.header.flags == HAS_BASE)
+	if (status == SAND_OK && has_base(&own->head.header))
 	{
 		base = &readings[1];
 		base->source = (Source){.label = shown(label), .bytes = base_bytes, .byte_count = base_byte_count};
@@ -1247,7 +1380,7 @@ static SandStatus open_frame(const char *folder, int32_t frame, Reading *reading
 static SandStatus read_opened(const char *folder, Reading *own, Reading *base, const SandCacheWanted *wanted,
                               SandCacheFrame *frame_out, SandError *err)
 {
-	if (own->head.header.flags != HAS_BASE)
+	if (!has_base(&own->head.header))
 	{
 		return read_arrays(own, NULL, wanted, frame_out, err);
 	}
@@ -1343,6 +1476,13 @@ static SandStatus check_frame(const SandCacheFrame *frame, const SandCacheOption
 		return sand_fail(err, SAND_ERROR_ARGUMENT, "Frame %" PRId32 " has the time %g s, expected a finite number",
 		                 frame->frame, frame->seconds);
 	}
+	if (!isfinite(options->velocity_tolerance) || options->velocity_tolerance < 0 ||
+	    !isfinite(options->spin_tolerance) || options->spin_tolerance < 0)
+	{
+		return sand_fail(err, SAND_ERROR_ARGUMENT,
+		                 "Frame %" PRId32 ": the tolerances are %g m/s and %g rad/s, expected 0 or more", frame->frame,
+		                 options->velocity_tolerance, options->spin_tolerance);
+	}
 	if (!isfinite(options->tolerance) || options->tolerance < 0)
 	{
 		return sand_fail(err, SAND_ERROR_ARGUMENT,
@@ -1354,6 +1494,12 @@ static SandStatus check_frame(const SandCacheFrame *frame, const SandCacheOption
 		return sand_fail(err, SAND_ERROR_ARGUMENT,
 		                 "Frame %" PRId32 ": the engine's name is not 0 to %d printable ASCII characters", frame->frame,
 		                 SAND_CACHE_ENGINE_BYTES - 1);
+	}
+	if (frame->note_bytes > SAND_CACHE_NOTES_LIMIT || (frame->note_bytes > 0 && frame->notes == NULL))
+	{
+		return sand_fail(err, SAND_ERROR_ARGUMENT,
+		                 "Frame %" PRId32 " has %" PRIu32 " bytes of notes, expected at most %u; use shorter names",
+		                 frame->frame, frame->note_bytes, SAND_CACHE_NOTES_LIMIT);
 	}
 	for (int i = 0; i < frame->array_count; ++i)
 	{
@@ -1528,6 +1674,50 @@ static void image_free(Image *image)
 	sand_free(image);
 }
 
+/// Are all rows the same bits?
+static bool is_one_row(const SandCacheFrame *frame, const SandCacheArray *array)
+{
+	size_t row_bytes = (size_t)array->component_count * 4, bytes = row_bytes * frame->count;
+	const char *rows = array->data;
+	// The first rows tell of most arrays that they are not.
+	size_t few = bytes < 64 * row_bytes ? bytes : 64 * row_bytes;
+	return frame->count > 0 && memcmp(rows, rows + row_bytes, few - row_bytes) == 0 &&
+	       memcmp(rows, rows + row_bytes, bytes - row_bytes) == 0;
+}
+
+/// Fills the table's entry, but for its offset, of an array that is one row over and over, or, when it is exact, all as
+/// in the base (NULL = none). False when it is neither.
+static bool put_plain(const SandCacheFrame *frame, int index, const SandCacheOptions *options, const void *base,
+                      void *decoded, Image *image)
+{
+	const SandCacheArray *array = &frame->arrays[index];
+	FileEntry *entry = &image->entries[index];
+	size_t row_bytes = (size_t)array->component_count * 4, bytes = row_bytes * frame->count;
+	bool is_exact = options->tolerance <= 0 || array->encoding == SAND_ENCODING_EXACT;
+	bool is_same = frame->count > 0 && base != NULL && is_exact && memcmp(array->data, base, bytes) == 0;
+	if (!is_same && !is_one_row(frame, array))
+	{
+		return false;
+	}
+	memcpy(entry->name, array->name, name_length(array->name));
+	entry->type = array->type;
+	entry->component_count = array->component_count;
+	entry->encoding = is_same ? SAND_ENCODING_SAME : SAND_ENCODING_ONE;
+	entry->word_bytes = 4;
+	entry->byte_count = is_same ? 0 : row_bytes;
+	entry->checksum = sand_hash64(array->data, (size_t)entry->byte_count, 0);
+	entry->error = array->error;
+	if (!is_same)
+	{
+		image->parts[image->part_count++] = (SandIoPart){array->data, row_bytes};
+	}
+	if (decoded != NULL)
+	{
+		memcpy(decoded, array->data, bytes);
+	}
+	return true;
+}
+
 /// Fills the table's entry but for its offset.
 static SandStatus encode_array(const SandCacheFrame *frame, int index, const SandCacheOptions *options,
                                const void *base, void *decoded, Image *image, SandError *err)
@@ -1541,7 +1731,11 @@ static SandStatus encode_array(const SandCacheFrame *frame, int index, const San
 	    .encoding =
 	        options->tolerance > 0 && array->encoding < SAND_ENCODING_COUNT ? array->encoding : SAND_ENCODING_EXACT,
 	};
-	sand_codec_plan(&codec, array->data, frame->count, options->tolerance);
+	double tolerance = strcmp(array->name, "age") == 0        ? SAND_CACHE_AGE_TOLERANCE
+	                   : strcmp(array->name, "velocity") == 0 ? options->velocity_tolerance
+	                   : strcmp(array->name, "spin") == 0     ? options->spin_tolerance
+	                                                          : options->tolerance;
+	sand_codec_plan(&codec, array->data, frame->count, tolerance);
 	Encoding encoding = {
 	    .codec = &codec,
 	    .rows = array->data,
@@ -1556,12 +1750,12 @@ static SandStatus encode_array(const SandCacheFrame *frame, int index, const San
 	uint32_t exact_count = image->header.exact_count;
 	double error = 0;
 	SandStatus status = encode_with(&encoding, exact_count, options->thread_count, &error, err);
-	if (status == SAND_OK && codec.encoding == SAND_ENCODING_GRID && error > options->tolerance)
+	if (status == SAND_OK && codec.encoding == SAND_ENCODING_GRID && error > tolerance)
 	{
 		// Far from the origin floats are too coarse for the grid.
 		encoded_free(encoded);
 		codec.encoding = SAND_ENCODING_EXACT;
-		sand_codec_plan(&codec, array->data, frame->count, options->tolerance);
+		sand_codec_plan(&codec, array->data, frame->count, tolerance);
 		status = encode_with(&encoding, exact_count, options->thread_count, &error, err);
 	}
 	if (status != SAND_OK)
@@ -1643,7 +1837,7 @@ static bool is_base(const SandCacheFrame *frame, const SandCacheFrame *base)
 static SandStatus fill_image(const SandCacheFrame *frame, const SandCacheOptions *options, Image *image, SandError *err)
 {
 	uint32_t array_count = (uint32_t)frame->array_count;
-	size_t part_limit = 2 + array_count * (1 + (size_t)sand_codec_chunk_count(frame->count));
+	size_t part_limit = 3 + array_count * (1 + (size_t)sand_codec_chunk_count(frame->count));
 	image->parts = sand_alloc(part_limit, sizeof(SandIoPart));
 	if (image->parts == NULL)
 	{
@@ -1655,7 +1849,7 @@ static SandStatus fill_image(const SandCacheFrame *frame, const SandCacheOptions
 	image->parts[0] = (SandIoPart){header, sizeof *header};
 	image->parts[1] = (SandIoPart){image->entries, array_count * sizeof(FileEntry)};
 	image->part_count = 2;
-	void *places[SAND_CACHE_ARRAY_LIMIT] = {NULL};
+	void *places[SAND_CACHE_ARRAY_LIMIT + 1] = {NULL};
 	if (options->kept_out != NULL)
 	{
 		const FileEntry *entries[SAND_CACHE_ARRAY_LIMIT];
@@ -1664,23 +1858,39 @@ static SandStatus fill_image(const SandCacheFrame *frame, const SandCacheOptions
 			image->entries[i].component_count = frame->arrays[i].component_count;
 			entries[i] = &image->entries[i];
 		}
-		SandStatus status = alloc_arrays(entries, (int)array_count, frame->count, &image->kept.block, places, err);
+		SandStatus status =
+		    alloc_arrays(entries, (int)array_count, frame->count, frame->note_bytes, &image->kept.block, places, err);
 		if (status != SAND_OK)
 		{
 			return status;
+		}
+		if (frame->note_bytes > 0)
+		{
+			memcpy(places[array_count], frame->notes, frame->note_bytes);
 		}
 	}
 	uint64_t offset = sizeof(FileHeader) + array_count * sizeof(FileEntry);
 	for (uint32_t i = 0; i < array_count; ++i)
 	{
-		SandStatus status =
-		    encode_array(frame, (int)i, options, base != NULL ? base->arrays[i].data : NULL, places[i], image, err);
+		const void *base_rows = base != NULL ? base->arrays[i].data : NULL;
+		SandStatus status = put_plain(frame, (int)i, options, base_rows, places[i], image)
+		                        ? SAND_OK
+		                        : encode_array(frame, (int)i, options, base_rows, places[i], image, err);
 		if (status != SAND_OK)
 		{
 			return status;
 		}
 		image->entries[i].offset = offset;
 		offset += image->entries[i].byte_count;
+	}
+	bool is_noted = base != NULL && frame->note_bytes > 0 && base->note_bytes == frame->note_bytes &&
+	                memcmp(base->notes, frame->notes, frame->note_bytes) == 0;
+	if (frame->note_bytes > 0 && !is_noted)
+	{
+		image->parts[image->part_count++] = (SandIoPart){frame->notes, frame->note_bytes};
+		header->note_bytes = frame->note_bytes;
+		header->notes_checksum = sand_hash64(frame->notes, frame->note_bytes, 0);
+		offset += frame->note_bytes;
 	}
 	FileStart *start = &header->start;
 	memcpy(start->magic, magic, sizeof magic);
@@ -1698,7 +1908,8 @@ static SandStatus fill_image(const SandCacheFrame *frame, const SandCacheOptions
 	start->table_checksum = sand_hash64(image->entries, array_count * sizeof(FileEntry), 0);
 	find_bounds(frame, header->bounds);
 	header->tolerance = options->tolerance;
-	header->flags = base != NULL ? HAS_BASE : 0;
+	header->flags = (base != NULL ? HAS_BASE : 0) | (is_noted ? HAS_NOTES_OF_BASE : 0);
+	header->motion_hash = frame->motion_hash;
 	header->base_frame = base != NULL ? base->frame : 0;
 	header->base_identity = base != NULL ? base->identity : 0;
 	header->level_count = sand_codec_level_count(frame->count);
@@ -1716,6 +1927,8 @@ static SandStatus fill_image(const SandCacheFrame *frame, const SandCacheOptions
 		{
 			fill_array(&image->entries[i], places[i], &image->kept.arrays[i]);
 		}
+		image->kept.notes = frame->note_bytes > 0 ? places[array_count] : NULL;
+		image->kept.note_bytes = frame->note_bytes;
 	}
 	return SAND_OK;
 }
@@ -1780,7 +1993,7 @@ static SandStatus write_image(const char *folder, const Image *image, SandError 
 static SandStatus detach(const char *folder, int32_t frame, SandError *err)
 {
 	SandCacheFrame found;
-	SandStatus status = sand_cache_read(folder, frame, NULL, &found, err);
+	SandStatus status = sand_cache_read(folder, frame, &(SandCacheWanted){.has_notes = true}, &found, err);
 	if (status != SAND_OK)
 	{
 		return status;
@@ -2031,7 +2244,8 @@ static bool is_own_name(const Removal *removal, const char *name)
 	}
 	memcpy(stem, name, bytes);
 	stem[bytes] = '\0';
-	return strcmp(stem, SAND_CACHE_CHECKPOINT_A) == 0 || strcmp(stem, SAND_CACHE_CHECKPOINT_B) == 0 ||
+	bool is_kept;
+	return sand_cache_is_checkpoint(stem, &is_kept, &frame) ||
 	       (stem_bytes > 0 && (strcmp(stem, SAND_IO_PROBE_NAME) == 0 || parse_frame_name(stem, &frame)));
 }
 

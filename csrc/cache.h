@@ -1,17 +1,19 @@
 // cache: frames on disk. Comes in: named arrays. Goes out: the same arrays, or a sentence. Knows no physics.
 // One folder per bake; one file per frame, "frame_000123.sand" (negative frames: "frame_-00012.sand").
-// Layout of versions 1 and 2: docs/cache-format.md. Written is version 2, both are read.
+// Layout of versions 1 to 3: docs/cache-format.md. Written is version 3, all are read.
 #ifndef SAND_CACHE_H
 #define SAND_CACHE_H
 
 #include "base.h"
 #include "codec.h"
 
-#define SAND_CACHE_VERSION 2
+#define SAND_CACHE_VERSION 3
 #define SAND_CACHE_NAME_BYTES 24
 #define SAND_CACHE_ENGINE_BYTES 64
 #define SAND_CACHE_ARRAY_LIMIT 32
 #define SAND_CACHE_COMPONENT_LIMIT 16
+#define SAND_CACHE_AGE_TOLERANCE 5e-4     // s that an "age" may be off by, unless everything is exact
+#define SAND_CACHE_NOTES_LIMIT (1u << 24) // bytes
 /// Larger files are neither written nor read, nor frames that decode to more: 16 GiB, three times the largest scene.
 #define SAND_CACHE_BYTE_LIMIT ((uint64_t)1 << 34)
 /// A frame refers to one that is fewer than this many frames before it.
@@ -43,10 +45,13 @@ typedef struct SandCacheFrame
 	uint32_t count;         // elements of every array
 	double seconds;         // simulated time, finite
 	uint64_t settings_hash; // of the scene: frames of another scene are stale
+	uint64_t motion_hash;   // of how things are moved up to this frame; 0 = nothing is
 	uint64_t state_hash;    // of the simulator's state
 	SandCacheArray arrays[SAND_CACHE_ARRAY_LIMIT];
-	int array_count; // 1 .. SAND_CACHE_ARRAY_LIMIT
-	void *block;     // reading: sand_alloc'd, holds the data. Writing: NULL
+	int array_count;     // 1 .. SAND_CACHE_ARRAY_LIMIT
+	void *block;         // reading: sand_alloc'd, holds the data and the notes. Writing: NULL
+	const char *notes;   // what does not change during a bake, as text: names. UTF-8, need not end in NUL; NULL = none
+	uint32_t note_bytes; // up to SAND_CACHE_NOTES_LIMIT
 	// Known after reading or writing:
 	uint32_t version;                     // of the file
 	uint32_t full_count;                  // grains in the file; count is less when every k-th was asked for
@@ -64,18 +69,20 @@ typedef struct SandCacheFrame
 /// Zero writes everything exactly, compressed, on all cores, and refers to no other frame.
 typedef struct SandCacheOptions
 {
-	double tolerance;         // m: largest distance of a GRID row from its place; 0 = every array exact
-	uint32_t exact_count;     // the first elements are exact in every array: bodies, that need more than grains do
-	int thread_count;         // 0 = one per core
-	int zstd_level;           // 0 = SAND_CODEC_DEFAULT_LEVEL, -1 = nothing is compressed
-	const char *engine;       // up to 63 printable ASCII characters; NULL = ""
-	SandCacheFrame *base;     // whole frame, read or kept: what is equal there is not stored again. NULL = none.
-	                          // Ignored when it has a base itself, other arrays, another count or is not shortly before
+	double tolerance;          // m: largest distance of a GRID row from its place; 0 = every array exact
+	double velocity_tolerance; // m/s: "velocity" may be off by that much, or by binary16's rounding; 0 = only by that
+	double spin_tolerance;     // rad/s: the same for "spin"
+	uint32_t exact_count;      // the first elements are exact in every array: bodies, that need more than grains do
+	int thread_count;          // 0 = one per core
+	int zstd_level;            // 0 = SAND_CODEC_DEFAULT_LEVEL, -1 = nothing is compressed
+	const char *engine;        // up to 63 printable ASCII characters; NULL = ""
+	SandCacheFrame *base;      // whole frame, read or kept: what is equal there is not stored again. NULL = none.
+	                      // Ignored when it has a base itself, other arrays, another count or is not shortly before
 	SandCacheFrame *kept_out; // unless NULL: the frame as a reader will see it; sand_cache_frame_free
 	uint64_t byte_limit;      // 0 = none: refuses a file that is larger
 } SandCacheOptions;
 
-/// The encoding that suits an array of that name: position, rotation or orientation, velocity, spin; others exact.
+/// The encoding that suits an array of that name: position, rotation or orientation, velocity, spin, age; others exact.
 SandEncoding sand_cache_encoding(const char *name);
 
 /// Writes one frame durably (temp, fsync, rename). The folder must exist (sand_io_make_folder). options may be NULL.
@@ -95,8 +102,10 @@ typedef struct SandCacheWanted
 {
 	const char *const *names; // arrays, in any order; name_count 0 = all
 	int name_count;
-	uint32_t every;   // every k-th element only, from the first; 0 = 1
-	int thread_count; // 0 = one per core
+	uint32_t every;     // every k-th element only, from the first; 0 = 1
+	int thread_count;   // 0 = one per core
+	bool has_notes;     // also the notes
+	bool has_no_arrays; // nothing but the notes
 } SandCacheWanted;
 
 /// Reads and verifies one frame, or the asked parts of it: magic, version, frame number, sizes, checksums, and the base
@@ -126,9 +135,12 @@ SandStatus sand_cache_free(const char *folder, int32_t first, int32_t last, int 
 /// For tests and tools: frame file name into a buffer of at least 32 bytes.
 void sand_cache_frame_name(int32_t frame, char name_out[32]);
 
-/// Names in the folder that are ours besides frames.
+/// Names in the folder that are ours besides frames. Checkpoints that are kept are "checkpoint_000123.sand".
 #define SAND_CACHE_CHECKPOINT_A "checkpoint_a.sand"
 #define SAND_CACHE_CHECKPOINT_B "checkpoint_b.sand"
+void sand_cache_checkpoint_name(int32_t frame, char name_out[32]);
+/// *is_kept_out and *frame_out (of a kept one) are set when it is one.
+bool sand_cache_is_checkpoint(const char *name, bool *is_kept_out, int32_t *frame_out);
 #define SAND_CACHE_LOCK "lock.sand"
 
 /// Parses and verifies bytes as a frame without a file; the door for the fuzzer. label names them in sentences.

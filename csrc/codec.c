@@ -150,7 +150,8 @@ static uint32_t column_count_of(const SandCodec *codec)
 bool sand_codec_is_valid(const SandCodec *codec)
 {
 	if (codec->is_int > 1 || codec->component_count < 1 || codec->component_count > SAND_CODEC_COMPONENTS ||
-	    codec->encoding >= SAND_ENCODING_COUNT || (codec->is_int == 1 && codec->encoding != SAND_ENCODING_EXACT))
+	    codec->encoding >= SAND_ENCODING_COUNT ||
+	    (codec->is_int == 1 && codec->encoding != SAND_ENCODING_EXACT && codec->encoding < SAND_ENCODING_ONE))
 	{
 		return false;
 	}
@@ -217,6 +218,14 @@ static uint32_t half_word(float value)
 	uint32_t small = bits_of(float_of(magnitude) + 0.5f) - 0x3F000000u;
 	uint32_t rounded = magnitude + 0xFFFu + (magnitude >> 13 & 1u);
 	return sign | (magnitude < 0x38800000u ? small : (rounded - 0x38000000u) >> 13);
+}
+
+/// The nearest multiple of a quantum. shift: 1.5 * 2^23 quanta, whose sum with a small number has no finer bits;
+/// numbers from limit on, 2^11 quanta, keep only multiples in binary16 anyway.
+static float rounded_to(float value, float shift, float limit)
+{
+	float rounded = (value + shift) - shift;
+	return fabsf(value) < limit ? rounded : value;
 }
 
 static float half_value(uint32_t word)
@@ -297,9 +306,12 @@ static bool plan_grid(SandCodec *codec, const float *rows, uint32_t row_count, d
 	return is_finite;
 }
 
-static bool plan_half(SandCodec *codec, const float *rows, uint32_t row_count)
+static bool plan_half(SandCodec *codec, const float *rows, uint32_t row_count, double tolerance)
 {
 	codec->word_bytes = 2;
+	// Half the diagonal of a cell again. What binary16 cannot hold is not worth a quantum, nor is what it keeps anyway.
+	bool is_used = tolerance >= 0x1p-20 && tolerance <= 0x1p10;
+	codec->quantum = is_used ? (float)exp2(floor(log2(1.15 * tolerance))) : 0;
 	bool is_small = true;
 	for (size_t i = 0; i < (size_t)row_count * codec->component_count; ++i)
 	{
@@ -324,6 +336,7 @@ static bool plan_turn(SandCodec *codec, const float *rows, uint32_t row_count)
 void sand_codec_plan(SandCodec *codec, const void *rows, uint32_t row_count, double tolerance)
 {
 	codec->step = 0;
+	codec->quantum = 0;
 	memset(codec->origin, 0, sizeof codec->origin);
 	codec->word_bytes = 4;
 	bool is_good = codec->is_int == 0;
@@ -337,7 +350,7 @@ void sand_codec_plan(SandCodec *codec, const void *rows, uint32_t row_count, dou
 	}
 	else if (codec->encoding == SAND_ENCODING_HALF)
 	{
-		is_good = is_good && plan_half(codec, rows, row_count);
+		is_good = is_good && plan_half(codec, rows, row_count, tolerance);
 	}
 	else
 	{
@@ -515,6 +528,7 @@ static double encode_rows(SandCodecScratch *scratch, const SandCodec *codec, con
 	size_t stride = (size_t)part.stride * width;
 	const float *first = (const float *)rows + ((size_t)chunk * SAND_CODEC_CHUNK + part.first) * width;
 	double largest = 0, per_step = codec->step > 0 ? 1.0 / codec->step : 0;
+	float shift = 0x1.8p23f * codec->quantum, limit = 0x1p11f * codec->quantum;
 	if (codec->encoding == SAND_ENCODING_TURN)
 	{
 		for (uint32_t i = 0; i < part.count; ++i)
@@ -557,7 +571,7 @@ static double encode_rows(SandCodecScratch *scratch, const SandCodec *codec, con
 		case SAND_ENCODING_HALF:
 			for (uint32_t i = 0; i < part.count; ++i)
 			{
-				words[i] = half_word(values[i * stride]);
+				words[i] = half_word(rounded_to(values[i * stride], shift, limit));
 				float found = half_value(words[i]);
 				double error = fabs((double)values[i * stride] - (double)found);
 				decoded[i] = bits_of(found);

@@ -19,6 +19,8 @@ typedef enum SandEncoding
 	SAND_ENCODING_GRID = 1,  // 1 to 3 floats: the nearest point of a grid through the origin
 	SAND_ENCODING_TURN = 2, // 4 floats, a unit quaternion: the three smaller components, 10 bits each; the sign is lost
 	SAND_ENCODING_HALF = 3, // floats as IEEE 754 binary16
+	SAND_ENCODING_ONE = 4,  // every row is the same one. Not coded here: the cache keeps that row
+	SAND_ENCODING_SAME = 5, // every row is as in the base. Not coded here: nothing is kept
 	SAND_ENCODING_COUNT
 } SandEncoding;
 
@@ -31,6 +33,7 @@ typedef struct SandCodec
 	uint32_t word_bytes;      // bytes of one coded number, 1 .. 4
 	double step;              // GRID: distance of the grid's planes; else 0
 	int32_t origin[3];        // GRID: first plane in use per component; else 0
+	float quantum;            // HALF, not in a file: numbers are rounded to multiples of this power of two; 0 = not
 } SandCodec;
 
 /// One piece: the rows of one level of one chunk.
@@ -50,9 +53,10 @@ uint32_t sand_codec_piece_rows(uint32_t row_count, uint32_t chunk, uint32_t leve
 uint32_t sand_codec_levels_for(uint32_t row_count, uint32_t every);
 bool sand_codec_is_valid(const SandCodec *codec);
 
-/// Fills word_bytes, step and origin for these rows from is_int, component_count and the wanted encoding. Falls back to
-/// EXACT when a row cannot be coded as wanted: not finite, too far out, too large, no unit quaternion.
-/// tolerance: GRID, largest distance (m) that a row may be moved.
+/// Fills word_bytes, step and origin for these rows from is_int, component_count and the wanted encoding, which is not
+/// ONE or SAME. Falls back to EXACT when a row cannot be coded as wanted: not finite, too far out, too large, no unit
+/// quaternion. tolerance: largest distance that a row may be moved; HALF: by more than binary16 does where that is
+/// less, 0 = never.
 void sand_codec_plan(SandCodec *codec, const void *rows, uint32_t row_count, double tolerance);
 
 /// Working memory of one thread, either to encode or to decode. zstd allocates with sand_alloc too. NULL when memory is

@@ -360,22 +360,15 @@ static SandStatus check_desc(const SandColliderDesc *desc, int index, SandError 
 static uint64_t hash_desc(const SandColliderDesc *desc, const float *vertices, int32_t frame_count)
 {
 	const SandMesh *mesh = desc->mesh;
-	const int32_t counts[] = {mesh->vertex_count, mesh->triangle_count, frame_count, desc->material,
-	                          desc->track != NULL ? desc->track->sample_count : 0};
+	const int32_t counts[] = {mesh->vertex_count, mesh->triangle_count, frame_count > 1, desc->material,
+	                          desc->track != NULL};
 	uint64_t hash = sand_hash64(counts, sizeof(counts), 1);
 	hash = sand_hash64(mesh->triangles, 3 * (size_t)mesh->triangle_count * sizeof(int32_t), hash);
-	hash = sand_hash64(vertices, 3 * (size_t)mesh->vertex_count * (size_t)frame_count * sizeof(float), hash);
+	hash = sand_hash64(vertices, 3 * (size_t)mesh->vertex_count * sizeof(float), hash); // of the first frame
 	if (frame_count > 1)
 	{
 		const double times[2] = {desc->frame_begin, desc->frame_interval};
 		hash = sand_hash64(times, sizeof(times), hash);
-	}
-	if (desc->track != NULL)
-	{
-		const SandTrack *track = desc->track;
-		const double times[2] = {track->begin, track->sample_count > 1 ? track->interval : 0};
-		hash = sand_hash64(times, sizeof(times), hash);
-		hash = sand_hash64(track->samples, (size_t)track->sample_count * SAND_TRACK_NUMBERS * sizeof(double), hash);
 	}
 	return hash;
 }
@@ -830,6 +823,20 @@ bool sand_collider_is_moving(const SandCollider *c)
 uint64_t sand_collider_hash(const SandCollider *c, uint64_t seed)
 {
 	return sand_hash64(&c->hash, sizeof(c->hash), seed);
+}
+
+uint64_t sand_collider_motion_hash(const SandCollider *c, double until, uint64_t seed)
+{
+	if (c->has_track)
+	{
+		return sand_track_hash(&c->track, until, seed);
+	}
+	if (!changes_shape(c))
+	{
+		return seed;
+	}
+	size_t count = (size_t)sand_sample_count(c->frame_begin, c->frame_interval, c->frame_count, until);
+	return sand_hash64(c->vertices, 3 * (size_t)c->vertex_count * count * sizeof(float), seed);
 }
 
 void sand_collider_bounds(const SandCollider *c, double low_out[3], double high_out[3])

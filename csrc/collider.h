@@ -37,7 +37,10 @@ const char *sand_collider_name(const SandCollider *collider); // the mesh's
 int sand_collider_triangle_count(const SandCollider *collider);
 int32_t sand_collider_material(const SandCollider *collider);
 bool sand_collider_is_moving(const SandCollider *collider);
-uint64_t sand_collider_hash(const SandCollider *collider, uint64_t seed); // of all it was made from but names
+/// Of all it was made from but names and how it moves or changes shape.
+uint64_t sand_collider_hash(const SandCollider *collider, uint64_t seed);
+/// Of how it moves or changes shape up to a time, s; the seed when it stands.
+uint64_t sand_collider_motion_hash(const SandCollider *collider, double until, uint64_t seed);
 /// Box of all the places it ever is, m.
 void sand_collider_bounds(const SandCollider *collider, double low_out[3], double high_out[3]);
 /// The fastest any point of it moves between two times, m/s; 0 when it stands.

@@ -137,16 +137,23 @@ static PyObject *add_frame_arrays(SandCacheFrame *frame, PyObject *arrays)
 	return held;
 }
 
+typedef struct OptionArguments
+{
+	PyObject *tolerance, *velocity_tolerance, *spin_tolerance, *exact_count, *engine, *threads;
+} OptionArguments;
+
 /// How frames are written, from keyword arguments; each may be NULL. -1 with an exception. The engine's text is the
 /// object's, which must live on.
-static int read_options(PyObject *tolerance, PyObject *exact_count, PyObject *engine, PyObject *threads,
-                        SandCacheOptions *options)
+static int read_options(const OptionArguments *from, SandCacheOptions *options)
 {
 	uint64_t exact = 0;
 	int32_t thread_count = 0;
-	if (sand_py_double(tolerance, "tolerance", &options->tolerance) != 0 ||
-	    sand_py_uint64(exact_count, "exact_count", &exact) != 0 ||
-	    sand_py_int32(threads, "threads", &thread_count) != 0)
+	PyObject *engine = from->engine;
+	if (sand_py_double(from->tolerance, "tolerance", &options->tolerance) != 0 ||
+	    sand_py_double(from->velocity_tolerance, "velocity_tolerance", &options->velocity_tolerance) != 0 ||
+	    sand_py_double(from->spin_tolerance, "spin_tolerance", &options->spin_tolerance) != 0 ||
+	    sand_py_uint64(from->exact_count, "exact_count", &exact) != 0 ||
+	    sand_py_int32(from->threads, "threads", &thread_count) != 0)
 	{
 		return -1;
 	}
@@ -161,38 +168,78 @@ static int read_options(PyObject *tolerance, PyObject *exact_count, PyObject *en
 	return options->engine != NULL ? 0 : -1;
 }
 
-/// Number, time and hashes of a frame; each but the number may be NULL. -1 with an exception.
-static int read_head(PyObject *number, PyObject *seconds, PyObject *settings_hash, PyObject *state_hash,
-                     SandCacheFrame *frame)
+/// The notes, which live as long as the object (NULL = none). -1 with an exception.
+static int read_notes(PyObject *object, const char **notes_out, uint32_t *note_bytes_out)
 {
-	return sand_py_int32(number, "frame", &frame->frame) == 0 &&
-	               sand_py_double(seconds, "seconds", &frame->seconds) == 0 &&
-	               sand_py_uint64(settings_hash, "settings_hash", &frame->settings_hash) == 0 &&
-	               sand_py_uint64(state_hash, "state_hash", &frame->state_hash) == 0
+	*notes_out = NULL;
+	*note_bytes_out = 0;
+	if (object == NULL)
+	{
+		return 0;
+	}
+	if (!PyUnicode_Check(object))
+	{
+		sand_py_raise_type(object, "notes", "a str");
+		return -1;
+	}
+	Py_ssize_t bytes = 0;
+	const char *text = PyUnicode_AsUTF8AndSize(object, &bytes);
+	if (text == NULL)
+	{
+		return -1;
+	}
+	if (bytes > SAND_CACHE_NOTES_LIMIT)
+	{
+		PyErr_Format(PyExc_ValueError, "notes: found %zd bytes, expected at most %u", bytes, SAND_CACHE_NOTES_LIMIT);
+		return -1;
+	}
+	*notes_out = text;
+	*note_bytes_out = (uint32_t)bytes;
+	return 0;
+}
+
+/// Number, time and hashes of a frame; each but the number may be NULL.
+typedef struct HeadArguments
+{
+	PyObject *number, *seconds, *settings_hash, *state_hash, *motion_hash;
+} HeadArguments;
+
+/// -1 with an exception.
+static int read_head(const HeadArguments *from, SandCacheFrame *frame)
+{
+	return sand_py_int32(from->number, "frame", &frame->frame) == 0 &&
+	               sand_py_double(from->seconds, "seconds", &frame->seconds) == 0 &&
+	               sand_py_uint64(from->settings_hash, "settings_hash", &frame->settings_hash) == 0 &&
+	               sand_py_uint64(from->state_hash, "state_hash", &frame->state_hash) == 0 &&
+	               sand_py_uint64(from->motion_hash, "motion_hash", &frame->motion_hash) == 0
 	           ? 0
 	           : -1;
 }
 
 static PyObject *write_frame(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-	static char *names[] = {"folder",      "frame",  "arrays",  "seconds", "settings_hash", "state_hash", "tolerance",
-	                        "exact_count", "engine", "threads", NULL};
+	static char *names[] = {"folder",         "frame",         "arrays",
+	                        "seconds",        "settings_hash", "state_hash",
+	                        "motion_hash",    "tolerance",     "velocity_tolerance",
+	                        "spin_tolerance", "exact_count",   "engine",
+	                        "threads",        "notes",         NULL};
 	PyObject *folder = NULL;
 	PyObject *arrays;
-	PyObject *number;
-	PyObject *seconds = NULL, *settings_hash = NULL, *state_hash = NULL;
-	PyObject *tolerance = NULL, *exact_count = NULL, *engine = NULL, *threads = NULL;
+	HeadArguments head = {0};
+	OptionArguments from = {0};
+	PyObject *notes = NULL;
 	SandCacheFrame frame = {0};
 	SandCacheOptions options = {0};
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&OO|OOO$OOOO:write_frame", names, PyUnicode_FSConverter, &folder,
-	                                 &number, &arrays, &seconds, &settings_hash, &state_hash, &tolerance, &exact_count,
-	                                 &engine, &threads))
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&OO|OOO$OOOOOOOO:write_frame", names, PyUnicode_FSConverter,
+	                                 &folder, &head.number, &arrays, &head.seconds, &head.settings_hash,
+	                                 &head.state_hash, &head.motion_hash, &from.tolerance, &from.velocity_tolerance,
+	                                 &from.spin_tolerance, &from.exact_count, &from.engine, &from.threads, &notes))
 	{
 		return NULL; // the converter has cleaned up after itself
 	}
 	PyObject *held = NULL;
-	if (read_head(number, seconds, settings_hash, state_hash, &frame) == 0 &&
-	    read_options(tolerance, exact_count, engine, threads, &options) == 0)
+	if (read_head(&head, &frame) == 0 && read_options(&from, &options) == 0 &&
+	    read_notes(notes, &frame.notes, &frame.note_bytes) == 0)
 	{
 		held = add_frame_arrays(&frame, arrays);
 	}
@@ -213,14 +260,16 @@ static PyObject *write_frame(PyObject *module, PyObject *args, PyObject *kwargs)
 
 static PyObject *measure_frame(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-	static char *names[] = {"arrays", "tolerance", "exact_count", "threads", NULL};
+	static char *names[] = {"arrays",  "tolerance", "velocity_tolerance", "spin_tolerance", "exact_count",
+	                        "threads", NULL};
 	PyObject *arrays;
-	PyObject *tolerance = NULL, *exact_count = NULL, *threads = NULL;
+	OptionArguments from = {0};
 	SandCacheFrame frame = {0};
 	SandCacheOptions options = {0};
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OOO:measure_frame", names, &arrays, &tolerance, &exact_count,
-	                                 &threads) ||
-	    read_options(tolerance, exact_count, NULL, threads, &options) != 0)
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O$OOOO:measure_frame", names, &arrays, &from.tolerance,
+	                                 &from.velocity_tolerance, &from.spin_tolerance, &from.exact_count,
+	                                 &from.threads) ||
+	    read_options(&from, &options) != 0)
 	{
 		return NULL;
 	}
@@ -273,13 +322,14 @@ static PyObject *frame_dict(const SandCacheFrame *frame, PyObject *arrays)
 		Py_DECREF(arrays);
 		return NULL;
 	}
-	return Py_BuildValue("{s:i,s:d,s:K,s:K,s:I,s:I,s:((fff)(fff)),s:d,s:I,s:s,s:N,s:K,s:N}", "frame", (int)frame->frame,
-	                     "seconds", frame->seconds, "settings_hash", (unsigned long long)frame->settings_hash,
-	                     "state_hash", (unsigned long long)frame->state_hash, "version", (unsigned)frame->version,
-	                     "count", (unsigned)frame->full_count, "bounds", (double)b[0], (double)b[1], (double)b[2],
-	                     (double)b[3], (double)b[4], (double)b[5], "tolerance", frame->tolerance, "exact_count",
-	                     (unsigned)frame->exact_count, "engine", frame->engine, "base", base, "bytes",
-	                     (unsigned long long)frame->byte_count, "arrays", arrays);
+	return Py_BuildValue("{s:i,s:d,s:K,s:K,s:K,s:I,s:I,s:((fff)(fff)),s:d,s:I,s:s,s:N,s:K,s:N}", "frame",
+	                     (int)frame->frame, "seconds", frame->seconds, "settings_hash",
+	                     (unsigned long long)frame->settings_hash, "motion_hash",
+	                     (unsigned long long)frame->motion_hash, "state_hash", (unsigned long long)frame->state_hash,
+	                     "version", (unsigned)frame->version, "count", (unsigned)frame->full_count, "bounds",
+	                     (double)b[0], (double)b[1], (double)b[2], (double)b[3], (double)b[4], (double)b[5],
+	                     "tolerance", frame->tolerance, "exact_count", (unsigned)frame->exact_count, "engine",
+	                     frame->engine, "base", base, "bytes", (unsigned long long)frame->byte_count, "arrays", arrays);
 }
 
 /// Names out of a list or tuple of str; they live as long as the sequence that is returned. NULL with an exception.
@@ -326,21 +376,22 @@ static PyObject *read_names(PyObject *object, const char *names_out[SAND_CACHE_A
 
 static PyObject *read_frame(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-	static char *names[] = {"folder", "frame", "names", "every", "threads", NULL};
+	static char *names[] = {"folder", "frame", "names", "every", "threads", "notes", NULL};
 	PyObject *folder = NULL;
 	PyObject *object;
-	PyObject *wanted_names = NULL, *every_object = NULL, *threads = NULL;
+	PyObject *wanted_names = NULL, *every_object = NULL, *threads = NULL, *notes = NULL;
 	const char *texts[SAND_CACHE_ARRAY_LIMIT];
 	SandCacheWanted wanted = {.names = texts};
 	int32_t number = 0, every = 1, thread_count = 0;
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&O|OOO:read_frame", names, PyUnicode_FSConverter, &folder, &object,
-	                                 &wanted_names, &every_object, &threads))
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&O|OOOO:read_frame", names, PyUnicode_FSConverter, &folder,
+	                                 &object, &wanted_names, &every_object, &threads, &notes))
 	{
 		return NULL;
 	}
 	PyObject *held = NULL;
 	bool is_good = sand_py_int32(object, "frame", &number) == 0 && sand_py_int32(every_object, "every", &every) == 0 &&
-	               sand_py_int32(threads, "threads", &thread_count) == 0;
+	               sand_py_int32(threads, "threads", &thread_count) == 0 &&
+	               sand_py_bool(notes, "notes", &wanted.has_notes) == 0;
 	if (is_good && every < 1)
 	{
 		PyErr_Format(PyExc_ValueError, "every is %d, expected 1 or more", (int)every);
@@ -366,13 +417,26 @@ static PyObject *read_frame(PyObject *module, PyObject *args, PyObject *kwargs)
 	PyEval_RestoreThread(thread);
 	Py_DECREF(folder);
 	Py_XDECREF(held);
-	return status == SAND_OK ? frame_dict(&frame, frame_arrays(&frame)) : sand_py_raise(sand_py_state(module), &err);
+	if (status != SAND_OK)
+	{
+		return sand_py_raise(sand_py_state(module), &err);
+	}
+	PyObject *text = wanted.has_notes && frame.notes != NULL
+	                     ? PyUnicode_DecodeUTF8(frame.notes, (Py_ssize_t)frame.note_bytes, "replace")
+	                     : PyUnicode_FromString("");
+	PyObject *found = frame_dict(&frame, frame_arrays(&frame)); // takes the block
+	if (found != NULL && wanted.has_notes && (text == NULL || PyDict_SetItemString(found, "notes", text) != 0))
+	{
+		Py_CLEAR(found);
+	}
+	Py_XDECREF(text);
+	return found;
 }
 
 /// A dict of what the table says of each array.
 static PyObject *array_dicts(const SandCacheFrame *frame)
 {
-	static const char *const encodings[] = {"exact", "grid", "turn", "half"};
+	static const char *const encodings[] = {"exact", "grid", "turn", "half", "one", "same"};
 	PyObject *arrays = PyDict_New();
 	for (int i = 0; i < frame->array_count && arrays != NULL; ++i)
 	{
@@ -538,9 +602,69 @@ static PyObject *read_checkpoint(PyObject *module, PyObject *args, PyObject *kwa
 		Py_XDECREF(bytes);
 		return NULL;
 	}
-	return Py_BuildValue("{s:i,s:d,s:K,s:K,s:N,s:N}", "frame", (int)checkpoint.frame, "seconds", checkpoint.seconds,
-	                     "settings_hash", (unsigned long long)checkpoint.settings_hash, "state_hash",
+	return Py_BuildValue("{s:i,s:d,s:K,s:K,s:K,s:N,s:N}", "frame", (int)checkpoint.frame, "seconds", checkpoint.seconds,
+	                     "settings_hash", (unsigned long long)checkpoint.settings_hash, "motion_hash",
+	                     (unsigned long long)checkpoint.motion_hash, "state_hash",
 	                     (unsigned long long)checkpoint.state_hash, "note", text, "bytes", bytes);
+}
+
+static PyObject *checkpoint_dict(const SandCheckpointInfo *info)
+{
+	const SandCheckpoint *found = &info->checkpoint;
+	PyObject *error = PyUnicode_DecodeUTF8(info->error, (Py_ssize_t)strlen(info->error), "replace");
+	PyObject *is_kept = PyBool_FromLong(found->is_kept);
+	if (error == NULL || is_kept == NULL)
+	{
+		Py_XDECREF(error);
+		Py_XDECREF(is_kept);
+		return NULL;
+	}
+	return Py_BuildValue("{s:s,s:i,s:d,s:K,s:K,s:K,s:N,s:N,s:K}", "name", info->name, "frame", (int)found->frame,
+	                     "seconds", found->seconds, "settings_hash", (unsigned long long)found->settings_hash,
+	                     "motion_hash", (unsigned long long)found->motion_hash, "state_hash",
+	                     (unsigned long long)found->state_hash, "is_kept", is_kept, "error", error, "bytes",
+	                     (unsigned long long)info->byte_count);
+}
+
+static PyObject *list_checkpoints(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = {"folder", "verify", NULL};
+	PyObject *folder = NULL;
+	PyObject *verify = NULL;
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|O:list_checkpoints", names, PyUnicode_FSConverter, &folder,
+	                                 &verify))
+	{
+		return NULL;
+	}
+	bool is_verified = false;
+	if (sand_py_bool(verify, "verify", &is_verified) != 0)
+	{
+		Py_DECREF(folder);
+		return NULL;
+	}
+	const char *path = PyBytes_AsString(folder);
+	SandCheckpointInfo *infos = NULL;
+	int count = 0;
+	SandError err = {0};
+	PyThreadState *thread = PyEval_SaveThread();
+	SandStatus status = sand_checkpoint_list(path, is_verified, &infos, &count, &err);
+	PyEval_RestoreThread(thread);
+	Py_DECREF(folder);
+	if (status != SAND_OK)
+	{
+		return sand_py_raise(sand_py_state(module), &err);
+	}
+	PyObject *list = PyList_New(count);
+	for (int i = 0; i < count && list != NULL; ++i)
+	{
+		PyObject *one = checkpoint_dict(&infos[i]);
+		if (one == NULL || PyList_SetItem(list, i, one) != 0) // takes it, also on failure
+		{
+			Py_CLEAR(list);
+		}
+	}
+	sand_free(infos);
+	return list;
 }
 
 // Types. Each is closed by close() or at its end; what is used while another thread closes it is refused.
@@ -607,23 +731,25 @@ static PyObject *enter_block(PyObject *self, PyObject *ignored)
 
 static PyObject *writer_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-	static char *names[] = {"folder",       "tolerance", "exact_count", "engine", "threads",
-	                        "key_interval", "queue",     "byte_limit",  NULL};
+	static char *names[] = {"folder", "tolerance", "velocity_tolerance", "spin_tolerance", "exact_count",
+	                        "engine", "threads",   "key_interval",       "queue",          "byte_limit",
+	                        "notes",  NULL};
 	PyObject *folder = NULL;
-	PyObject *tolerance = NULL, *exact_count = NULL, *engine = NULL, *threads = NULL;
-	PyObject *key_interval = NULL, *queue = NULL, *byte_limit = NULL;
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|$OOOOOOO:Writer", names, PyUnicode_FSConverter, &folder,
-	                                 &tolerance, &exact_count, &engine, &threads, &key_interval, &queue, &byte_limit))
+	OptionArguments from = {0};
+	PyObject *key_interval = NULL, *queue = NULL, *byte_limit = NULL, *notes = NULL;
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|$OOOOOOOOOO:Writer", names, PyUnicode_FSConverter, &folder,
+	                                 &from.tolerance, &from.velocity_tolerance, &from.spin_tolerance, &from.exact_count,
+	                                 &from.engine, &from.threads, &key_interval, &queue, &byte_limit, &notes))
 	{
 		return NULL;
 	}
 	SandWriterDesc desc = {.folder = PyBytes_AsString(folder)};
 	int32_t interval = 0, queue_limit = 0;
 	PyObject *self = NULL;
-	if (read_options(tolerance, exact_count, engine, threads, &desc.options) == 0 &&
-	    sand_py_int32(key_interval, "key_interval", &interval) == 0 &&
+	if (read_options(&from, &desc.options) == 0 && sand_py_int32(key_interval, "key_interval", &interval) == 0 &&
 	    sand_py_int32(queue, "queue", &queue_limit) == 0 &&
-	    sand_py_uint64(byte_limit, "byte_limit", &desc.byte_limit) == 0)
+	    sand_py_uint64(byte_limit, "byte_limit", &desc.byte_limit) == 0 &&
+	    read_notes(notes, &desc.notes, &desc.note_bytes) == 0)
 	{
 		desc.key_interval = interval;
 		desc.queue_limit = queue_limit;
@@ -659,15 +785,15 @@ static void writer_dealloc(PyObject *self)
 
 static PyObject *writer_push(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-	static char *names[] = {"frame", "arrays", "seconds", "settings_hash", "state_hash", NULL};
-	PyObject *number, *arrays;
-	PyObject *seconds = NULL, *settings_hash = NULL, *state_hash = NULL;
+	static char *names[] = {"frame", "arrays", "seconds", "settings_hash", "state_hash", "motion_hash", NULL};
+	PyObject *arrays;
+	HeadArguments head = {0};
 	SandCacheFrame frame = {0};
 	SandWriter *writer = open_handle(self);
 	if (writer == NULL ||
-	    !PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OOO:push", names, &number, &arrays, &seconds, &settings_hash,
-	                                 &state_hash) ||
-	    read_head(number, seconds, settings_hash, state_hash, &frame) != 0)
+	    !PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OOOO:push", names, &head.number, &arrays, &head.seconds,
+	                                 &head.settings_hash, &head.state_hash, &head.motion_hash) ||
+	    read_head(&head, &frame) != 0)
 	{
 		return NULL;
 	}
@@ -690,15 +816,17 @@ static PyObject *writer_push(PyObject *self, PyObject *args, PyObject *kwargs)
 
 static PyObject *writer_push_checkpoint(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-	static char *names[] = {"frame", "bytes", "seconds", "settings_hash", "state_hash", NULL};
-	PyObject *number, *bytes;
-	PyObject *seconds = NULL, *settings_hash = NULL, *state_hash = NULL;
+	static char *names[] = {"frame", "bytes", "seconds", "settings_hash", "state_hash", "motion_hash", "keep", NULL};
+	PyObject *bytes;
+	PyObject *keep = NULL;
+	HeadArguments head = {0};
 	SandCacheFrame frame = {0};
+	bool is_kept = false;
 	SandWriter *writer = open_handle(self);
 	if (writer == NULL ||
-	    !PyArg_ParseTupleAndKeywords(args, kwargs, "OS|OOO:push_checkpoint", names, &number, &bytes, &seconds,
-	                                 &settings_hash, &state_hash) ||
-	    read_head(number, seconds, settings_hash, state_hash, &frame) != 0)
+	    !PyArg_ParseTupleAndKeywords(args, kwargs, "OS|OOOOO:push_checkpoint", names, &head.number, &bytes,
+	                                 &head.seconds, &head.settings_hash, &head.state_hash, &head.motion_hash, &keep) ||
+	    read_head(&head, &frame) != 0 || sand_py_bool(keep, "keep", &is_kept) != 0)
 	{
 		return NULL;
 	}
@@ -706,7 +834,9 @@ static PyObject *writer_push_checkpoint(PyObject *self, PyObject *args, PyObject
 	    .frame = frame.frame,
 	    .seconds = frame.seconds,
 	    .settings_hash = frame.settings_hash,
+	    .motion_hash = frame.motion_hash,
 	    .state_hash = frame.state_hash,
+	    .is_kept = is_kept,
 	    .bytes = PyBytes_AsString(bytes),
 	    .byte_count = (size_t)PyBytes_Size(bytes),
 	};
@@ -795,12 +925,14 @@ static PyObject *writer_exit(PyObject *self, PyObject *args)
 
 static PyMethodDef writer_methods[] = {
     {"push", WITH_KEYWORDS(writer_push),
-     "push(frame, arrays, seconds=0.0, settings_hash=0, state_hash=0)\n--\n\n"
+     "push(frame, arrays, seconds=0.0, settings_hash=0, state_hash=0, motion_hash=0)\n--\n\n"
      "Hands a frame to the writing thread, a copy of it; waits while the queue is full. Raises what an earlier write "
      "failed with."},
     {"push_checkpoint", WITH_KEYWORDS(writer_push_checkpoint),
-     "push_checkpoint(frame, bytes, seconds=0.0, settings_hash=0, state_hash=0)\n--\n\n"
-     "The bytes of Sim.save() as the state of that frame, written behind all frames pushed before."},
+     "push_checkpoint(frame, bytes, seconds=0.0, settings_hash=0, state_hash=0, motion_hash=0, keep=False)\n--\n\n"
+     "The bytes of Sim.save() as the state of that frame, written behind all frames pushed before. keep: beside the "
+     "two\n"
+     "that take turns, as long as the limit has room for it."},
     {"flush", writer_flush, METH_NOARGS, "flush()\n--\n\nWaits until everything pushed is durable."},
     {"info", writer_info, METH_NOARGS, "info()\n--\n\nA dict of SandWriterInfo. Any thread."},
     {"close", writer_close, METH_NOARGS, "close()\n--\n\nflush(), and the end of the thread."},
@@ -810,8 +942,10 @@ static PyMethodDef writer_methods[] = {
 };
 
 static PyType_Slot writer_slots[] = {
-    {Py_tp_doc, "Writer(folder, *, tolerance=0.0, exact_count=0, engine='', threads=0, key_interval=0, queue=0, "
-                "byte_limit=0)\n--\n\nWrites frames and checkpoints on a thread of its own, in the order given."},
+    {Py_tp_doc,
+     "Writer(folder, *, tolerance=0.0, velocity_tolerance=0.0, spin_tolerance=0.0, exact_count=0, engine='', "
+     "threads=0, key_interval=0, queue=0, "
+     "byte_limit=0, notes='')\n--\n\nWrites frames and checkpoints on a thread of its own, in the order given."},
     {Py_tp_new, (void *)writer_new},
     {Py_tp_dealloc, (void *)writer_dealloc},
     {Py_tp_methods, writer_methods},
@@ -916,16 +1050,17 @@ static PyType_Spec lock_spec = {
 
 static PyMethodDef methods[] = {
     {"write_frame", WITH_KEYWORDS(write_frame),
-     "write_frame(folder, frame, arrays, seconds=0.0, settings_hash=0, state_hash=0, *, tolerance=0.0, exact_count=0, "
-     "engine='', threads=0)\n--\n\n"
+     "write_frame(folder, frame, arrays, seconds=0.0, settings_hash=0, state_hash=0, *, motion_hash=0, tolerance=0.0, "
+     "velocity_tolerance=0.0, spin_tolerance=0.0, exact_count=0, engine='', threads=0, notes='')\n--\n\n"
      "Writes a dict of arrays as one frame file, whole or not at all. No other thread may change them meanwhile.\n"
      "tolerance: distance in metres that positions may be off by; 0 keeps every array bit for bit."},
     {"measure_frame", WITH_KEYWORDS(measure_frame),
-     "measure_frame(arrays, tolerance=0.0, exact_count=0, threads=0)\n--\n\n"
+     "measure_frame(arrays, tolerance=0.0, *, velocity_tolerance=0.0, spin_tolerance=0.0, exact_count=0, "
+     "threads=0)\n--\n\n"
      "Bytes that write_frame would write, for an estimate."},
     {"read_frame", WITH_KEYWORDS(read_frame),
-     "read_frame(folder, frame, names=None, every=1, threads=0)\n--\n\n"
-     "Reads and verifies one frame, or only the named arrays, or every k-th grain: a dict."},
+     "read_frame(folder, frame, names=None, every=1, threads=0, notes=False)\n--\n\n"
+     "Reads and verifies one frame, or only the named arrays, or every k-th grain: a dict. notes: also the notes."},
     {"frame_info", WITH_KEYWORDS(frame_info),
      "frame_info(folder, frame)\n--\n\nThe dict of read_frame from header and table alone; arrays: what each is."},
     {"make_folder", WITH_KEYWORDS(make_folder),
@@ -938,7 +1073,12 @@ static PyMethodDef methods[] = {
      "bytes removed."},
     {"read_checkpoint", WITH_KEYWORDS(read_checkpoint),
      "read_checkpoint(folder, settings_hash=0, last=None)\n--\n\n"
-     "The newest checkpoint that verifies, of a frame up to last: a dict; bytes is None when there is none."},
+     "The checkpoint of the latest frame up to last that verifies: a dict; bytes is None when there is none."},
+    {"list_checkpoints", WITH_KEYWORDS(list_checkpoints),
+     "list_checkpoints(folder, verify=False)\n--\n\n"
+     "Every checkpoint in the folder: a list of dicts, from headers or, with verify, from all bytes; error says what "
+     "is\n"
+     "wrong with one, or is ''."},
     {NULL, NULL, 0, NULL},
 };
 

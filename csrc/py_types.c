@@ -7,6 +7,7 @@
 #include "scene.h"
 #include "sim.h"
 
+#include <math.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -205,7 +206,7 @@ typedef struct SceneArguments
 	PyObject *wall_positions, *wall_radius, *wall_material, *planes, *obstacles;
 	PyObject *emitters, *outflows, *colliders, *bodies;
 	PyObject *drag, *wind, *regions;
-	PyObject *sleep_speed, *sleep_seconds, *wake_speed, *seed;
+	PyObject *sleep_speed, *sleep_seconds, *wake_speed, *seed, *measures;
 } SceneArguments;
 
 /// What the readers of the arguments share.
@@ -1096,7 +1097,18 @@ static int read_scene(const Reader *reader, const SceneArguments *from, SandScen
 	{
 		result = read_colliders(reader, from->colliders, desc);
 	}
-	return result == 0 ? read_bodies(reader, from->bodies, desc) : result;
+	if (result == 0)
+	{
+		result = read_bodies(reader, from->bodies, desc);
+	}
+	if (result == 0 && is_given(from->measures))
+	{
+		PyArrayObject *array = sand_py_doubles(from->measures, "measures", SAND_SCENE_MEASURES, 0);
+		result = array != NULL ? PyList_Append(reader->held, (PyObject *)array) : -1;
+		desc->measures = array != NULL ? PyArray_DATA(array) : NULL;
+		Py_XDECREF((PyObject *)array); // the list keeps it
+	}
+	return result;
 }
 
 static void free_scene_blocks(const SandSceneDesc *desc)
@@ -1147,17 +1159,18 @@ static PyObject *scene_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 	                        "sleep_seconds",
 	                        "wake_speed",
 	                        "seed",
+	                        "measures",
 	                        NULL};
 	SceneArguments from = {0};
 	SandSceneDesc desc = {0};
 	if (!PyArg_ParseTupleAndKeywords(
-	        args, kwargs, "|$OOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOO:Scene", names, &from.positions, &from.shapes,
+	        args, kwargs, "|$OOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOO:Scene", names, &from.positions, &from.shapes,
 	        &from.gravity, &from.max_overlap, &from.max_speed, &from.restitution_speed, &from.density,
 	        &from.restitution, &from.friction, &from.materials, &from.material_pairs, &from.orientations,
 	        &from.velocities, &from.spins, &from.scales, &from.grain_shapes, &from.grain_materials,
 	        &from.wall_positions, &from.wall_radius, &from.wall_material, &from.planes, &from.obstacles, &from.emitters,
 	        &from.outflows, &from.colliders, &from.bodies, &from.drag, &from.wind, &from.regions, &from.sleep_speed,
-	        &from.sleep_seconds, &from.wake_speed, &from.seed))
+	        &from.sleep_seconds, &from.wake_speed, &from.seed, &from.measures))
 	{
 		return NULL;
 	}
@@ -1220,12 +1233,151 @@ static PyObject *scene_max_speed(PyObject *self, void *closure)
 	return PyFloat_FromDouble(scene_of(self)->max_speed);
 }
 
+static PyObject *scene_measures(PyObject *self, void *closure)
+{
+	(void)closure;
+	double m[SAND_SCENE_MEASURES];
+	sand_scene_measures(scene_of(self), m);
+	return Py_BuildValue("(ddddddd)", m[0], m[1], m[2], m[3], m[4], m[5], m[6]);
+}
+
+/// A copy of count numbers of 4 or 8 bytes each; NULL with an exception.
+static PyObject *copied(const void *data, int type, size_t count, size_t size, npy_intp column_count)
+{
+	void *block = sand_alloc_raw(count, size);
+	if (block == NULL)
+	{
+		return PyErr_NoMemory();
+	}
+	if (count > 0)
+	{
+		memcpy(block, data, count * size);
+	}
+	return sand_py_block(block, type, (npy_intp)(column_count > 0 ? count / (size_t)column_count : count),
+	                     column_count);
+}
+
+/// Radius of the largest sphere of each grain.
+static PyObject *largest_radii(const SandScene *scene)
+{
+	float *radii = sand_alloc_raw((size_t)scene->grain_count, sizeof(float));
+	float *largest = sand_alloc((size_t)scene->shape_count, sizeof(float));
+	if (radii == NULL || largest == NULL)
+	{
+		sand_free(radii);
+		sand_free(largest);
+		return PyErr_NoMemory();
+	}
+	for (int i = 0; i < scene->shape_count; ++i)
+	{
+		for (int k = 0; k < scene->shapes[i].sphere_count; ++k)
+		{
+			largest[i] = fmaxf(largest[i], scene->shapes[i].radii[k]);
+		}
+	}
+	for (int i = 0; i < scene->grain_count; ++i)
+	{
+		radii[i] = largest[scene->grain_shapes[i]] * scene->grain_scales[i];
+	}
+	sand_free(largest);
+	return sand_py_block(radii, NPY_FLOAT32, scene->grain_count, 0);
+}
+
+static PyObject *scene_grains(PyObject *self, PyObject *ignored)
+{
+	(void)ignored;
+	const SandScene *scene = scene_of(self);
+	size_t count = (size_t)scene->grain_count;
+	PyObject *shapes = copied(scene->grain_shapes, NPY_INT32, count, sizeof(int32_t), 0);
+	PyObject *materials = copied(scene->grain_materials, NPY_INT32, count, sizeof(int32_t), 0);
+	PyObject *emitters = copied(scene->grain_emitters, NPY_INT32, count, sizeof(int32_t), 0);
+	PyObject *scales = copied(scene->grain_scales, NPY_FLOAT32, count, sizeof(float), 0);
+	PyObject *births = copied(scene->grain_births, NPY_FLOAT64, count, sizeof(double), 0);
+	PyObject *radii = largest_radii(scene);
+	PyObject *all[] = {shapes, materials, emitters, scales, births, radii};
+	bool is_good = true;
+	for (size_t i = 0; i < sizeof all / sizeof all[0]; ++i)
+	{
+		is_good = is_good && all[i] != NULL;
+	}
+	if (is_good)
+	{
+		return Py_BuildValue("{s:N,s:N,s:N,s:N,s:N,s:N}", "shapes", shapes, "materials", materials, "emitters",
+		                     emitters, "scales", scales, "births", births, "radii", radii);
+	}
+	for (size_t i = 0; i < sizeof all / sizeof all[0]; ++i)
+	{
+		Py_XDECREF(all[i]);
+	}
+	return NULL;
+}
+
+/// Centres from the centre of mass along the axes of the description, and radii: at scale 1.
+static PyObject *shape_spheres(const SandShape *shape)
+{
+	size_t count = (size_t)shape->sphere_count;
+	float *offsets = sand_alloc_raw(count, 3 * sizeof(float));
+	if (offsets == NULL)
+	{
+		return PyErr_NoMemory();
+	}
+	for (size_t i = 0; i < count; ++i)
+	{
+		const float *at = shape->offsets + 3 * i;
+		double turned[3];
+		sand_turn(shape->axes, (const double[3]){(double)at[0], (double)at[1], (double)at[2]}, turned);
+		for (size_t k = 0; k < 3; ++k)
+		{
+			offsets[3 * i + k] = (float)turned[k];
+		}
+	}
+	PyObject *centres = sand_py_block(offsets, NPY_FLOAT32, (npy_intp)count, 3);
+	PyObject *radii = centres != NULL ? copied(shape->radii, NPY_FLOAT32, count, sizeof(float), 0) : NULL;
+	if (radii == NULL)
+	{
+		Py_XDECREF(centres);
+		return NULL;
+	}
+	return Py_BuildValue("(NN)", centres, radii);
+}
+
+static PyObject *scene_shapes(PyObject *self, PyObject *ignored)
+{
+	(void)ignored;
+	const SandScene *scene = scene_of(self);
+	PyObject *list = PyList_New(scene->shape_count);
+	for (int i = 0; i < scene->shape_count && list != NULL; ++i)
+	{
+		PyObject *one = shape_spheres(&scene->shapes[i]);
+		if (one == NULL || PyList_SetItem(list, i, one) != 0) // takes it, also on failure
+		{
+			Py_CLEAR(list);
+		}
+	}
+	return list;
+}
+
+static PyMethodDef scene_methods[] = {
+    {"grains", scene_grains, METH_NOARGS,
+     "grains()\n--\n\n"
+     "What every grain is, given and emitted: a dict of new (N,) arrays: shapes, materials (numbers), emitters (-1: "
+     "was\n"
+     "given), scales, births (s, when it is due) and radii (m, of its largest sphere)."},
+    {"shapes", scene_shapes, METH_NOARGS,
+     "shapes()\n--\n\n"
+     "The shapes as they are simulated: a list of (centres (K, 3), radii (K,)) in metres at scale 1, from the centre "
+     "of\n"
+     "mass, along the axes that orientations() turn."},
+    {NULL, NULL, 0, NULL},
+};
+
 static PyGetSetDef scene_getset[] = {
     {"grain_count", scene_grain_count, NULL, "Number of grains, given and emitted.", NULL},
     {"sphere_count", scene_sphere_count, NULL, "Number of spheres of all grains.", NULL},
-    {"hash", scene_hash, NULL, "Hash of the whole description: frames of another hash are stale.", NULL},
+    {"hash", scene_hash, NULL, "Hash of all but motion: frames of another hash are stale.", NULL},
     {"contact_time", scene_contact_time, NULL, "Duration of a head-on impact of two grains, in seconds.", NULL},
     {"max_speed", scene_max_speed, NULL, "Fastest impact expected, as given or found, in m/s.", NULL},
+    {"measures", scene_measures, NULL, "What was measured over all motion, for the measures of a longer scene.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -1237,7 +1389,7 @@ static PyType_Slot scene_slots[] = {
      "planes=None, obstacles=None, emitters=None, outflows=None, colliders=None, bodies=None, drag=0, wind=(0, 0, 0), "
      "regions=None, sleep_speed=0, "
      "sleep_seconds=0, "
-     "wake_speed=0, seed=0)\n--\n\n"
+     "wake_speed=0, seed=0, measures=None)\n--\n\n"
      "What is simulated, in SI units; 0 = the core's default. Copied; never changes.\n\n"
      "materials: dicts of density, young, poisson, restitution, friction, rolling, cohesion, cohesion_range,\n"
      "    normal ('hertz', 'hertz-constant', 'hertz-damper', 'linear') and shear ('viscous', 'history').\n"
@@ -1253,10 +1405,12 @@ static PyType_Slot scene_slots[] = {
      "    w x y z at even times in s, (S, 7) float64; frames = (begin, interval, vertices) when it changes shape:\n"
      "    (F, V, 3) float32.\n"
      "bodies: dicts of grain, whose forces loads() tells, and, when it is driven, track as above and release (s; 0 =\n"
-     "    never): when it is let go."},
+     "    never): when it is let go.\n"
+     "measures: those of an earlier scene that this one goes on from with more motion."},
     {Py_tp_new, (void *)scene_new},
     {Py_tp_dealloc, (void *)scene_dealloc},
     {Py_tp_getset, scene_getset},
+    {Py_tp_methods, scene_methods},
     {0, NULL},
 };
 
@@ -1742,6 +1896,17 @@ static PyObject *sim_hash(PyObject *self, PyObject *ignored)
 	return object != NULL ? PyLong_FromUnsignedLongLong(sand_sim_hash(object->sim)) : NULL;
 }
 
+static PyObject *sim_motion_hash(PyObject *self, PyObject *seconds)
+{
+	double time = 0;
+	const SimObject *object = idle_sim(self);
+	if (object == NULL || sand_py_double(seconds, "seconds", &time) != 0)
+	{
+		return NULL;
+	}
+	return PyLong_FromUnsignedLongLong(sand_sim_motion_hash(object->sim, time));
+}
+
 static PyMethodDef sim_methods[] = {
     {"advance", (PyCFunction)(void (*)(void))sim_advance, METH_VARARGS | METH_KEYWORDS,
      "advance(seconds)\n--\n\nSimulates on; other threads run meanwhile. Raises Cancelled or UnstableError."},
@@ -1783,6 +1948,9 @@ static PyMethodDef sim_methods[] = {
      "Raises CacheError, and stays as it was, when the bytes are torn or of another scene. No other thread may\n"
      "change them meanwhile."},
     {"hash", sim_hash, METH_NOARGS, "hash()\n--\n\nHash of the full state: equal states have equal hashes."},
+    {"motion_hash", sim_motion_hash, METH_O,
+     "motion_hash(seconds)\n--\n\n"
+     "Hash of all motion of colliders and bodies that the state at that time depends on; 0 when nothing is moved."},
     {NULL, NULL, 0, NULL},
 };
 

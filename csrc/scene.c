@@ -796,6 +796,44 @@ static void measure_domain(SandScene *scene)
 	scene->max_speed = fmax(scene->max_speed, 10.0 * (double)scene->radius_min);
 }
 
+/// The measures of an earlier scene in the place of the own ones, when they are given.
+static SandStatus take_measures(const SandSceneDesc *desc, SandScene *scene, SandError *err)
+{
+	const double *given = desc->measures;
+	if (given == NULL)
+	{
+		return SAND_OK;
+	}
+	bool is_good = given[6] > 0 && given[6] <= 1e5;
+	double extent = 0;
+	for (int k = 0; k < 3; ++k)
+	{
+		is_good = is_good && isfinite(given[k]) && isfinite(given[3 + k]) && given[k] < given[3 + k];
+		extent = fmax(extent, (scene->domain_max[k] - scene->domain_min[k]) / 5); // as measure_domain widens it
+	}
+	if (!is_good)
+	{
+		return sand_fail(err, SAND_ERROR_ARGUMENT,
+		                 "The measures hold a domain or speed that cannot be; give those of an earlier scene");
+	}
+	for (int k = 0; k < 3; ++k)
+	{
+		double low = scene->domain_min[k] + 2 * extent, high = scene->domain_max[k] - 2 * extent;
+		if (low < given[k] || high > given[3 + k])
+		{
+			return sand_fail(
+			    err, SAND_ERROR_ARGUMENT,
+			    "Something moves from %g to %g m along %c, out of the space from %g to %g m that was baked "
+			    "so far; bake everything anew",
+			    low, high, "xyz"[k], given[k], given[3 + k]);
+		}
+		scene->domain_min[k] = given[k];
+		scene->domain_max[k] = given[3 + k];
+	}
+	scene->max_speed = given[6];
+	return SAND_OK;
+}
+
 // 1/kg of the lightest share that a grain of each material brings into a contact: 0 for materials of walls only.
 static void find_lightest(const SandScene *scene, double inverse_mass[SAND_MATERIAL_LIMIT])
 {
@@ -948,15 +986,10 @@ static uint64_t hash_scene(const SandScene *s)
 	for (int i = 0; i < s->body_count; ++i)
 	{
 		const SandBody *body = &s->bodies[i];
+		int32_t is_driven = body->track != NULL;
 		hash = sand_hash64(&body->grain, sizeof(body->grain), hash);
 		hash = sand_hash64(&body->release, sizeof(body->release), hash);
-		if (body->track != NULL)
-		{
-			const SandTrack *track = body->track;
-			double times[3] = {track->begin, track->interval, track->sample_count};
-			hash = sand_hash64(times, sizeof(times), hash);
-			hash = sand_hash64(track->samples, SAND_TRACK_NUMBERS * (size_t)track->sample_count * sizeof(double), hash);
-		}
+		hash = sand_hash64(&is_driven, sizeof(is_driven), hash);
 	}
 	hash = sand_hash64(s->grain_positions, 3 * n * sizeof(float), hash);
 	hash = sand_hash64(s->grain_orientations, 4 * n * sizeof(float), hash);
@@ -965,6 +998,28 @@ static uint64_t hash_scene(const SandScene *s)
 	hash = sand_hash64(s->grain_shapes, n * sizeof(int32_t), hash);
 	hash = sand_hash64(s->wall_positions, 3 * (size_t)s->wall_count * sizeof(float), hash);
 	return sand_hash64(s->obstacles, (size_t)s->obstacle_count * sizeof(SandObstacle), hash);
+}
+
+uint64_t sand_scene_motion_hash(const SandScene *scene, double until)
+{
+	uint64_t hash = 0;
+	for (int i = 0; i < scene->collider_count; ++i)
+	{
+		hash = sand_collider_motion_hash(scene->colliders[i], until, hash);
+	}
+	for (int i = 0; i < scene->body_count; ++i)
+	{
+		const SandTrack *track = scene->bodies[i].track;
+		hash = track != NULL ? sand_track_hash(track, until, hash) : hash;
+	}
+	return hash;
+}
+
+void sand_scene_measures(const SandScene *scene, double measures_out[SAND_SCENE_MEASURES])
+{
+	memcpy(measures_out, scene->domain_min, sizeof(scene->domain_min));
+	memcpy(measures_out + 3, scene->domain_max, sizeof(scene->domain_max));
+	measures_out[6] = scene->max_speed;
 }
 
 static void *copy_array(const void *source, size_t count, size_t size)
@@ -1243,7 +1298,8 @@ SandStatus sand_scene_create(const SandSceneDesc *desc, SandScene **scene_out, S
 	}
 	measure_radii(scene);
 	measure_domain(scene);
-	status = make_materials(desc, scene, err);
+	status = take_measures(desc, scene, err);
+	status = status != SAND_OK ? status : make_materials(desc, scene, err);
 	if (status != SAND_OK)
 	{
 		sand_scene_destroy(scene);

@@ -121,6 +121,9 @@ typedef struct SandSceneDesc
 	float wake_speed;    // m/s: a sleeping grain touched by a faster one wakes; 0 = 4 times sleep_speed
 
 	uint64_t seed; // random orientations
+
+	const double *measures; // SAND_SCENE_MEASURES numbers that sand_scene_measures gave of an earlier scene, which this
+	                        // one goes on from with more motion; NULL = measured
 } SandSceneDesc;
 
 /// Shape with its mass properties. Where spheres overlap, their common volume counts once.
@@ -178,13 +181,22 @@ typedef struct SandScene
 	double sleep_speed, sleep_seconds, wake_speed;
 	double domain_min[3], domain_max[3]; // m; a grain that leaves is counted as lost
 	float radius_min, radius_max;        // over grain spheres and walls
-	uint64_t hash;                       // of everything above: the cache's settings hash
+	uint64_t hash;                       // of all but motion: the cache's settings hash
 } SandScene;
 
 /// Validates and copies. Fails with SAND_ERROR_ARGUMENT naming the array, the index and the value, or
 /// SAND_ERROR_MEMORY.
 SandStatus sand_scene_create(const SandSceneDesc *desc, SandScene **scene_out, SandError *err);
 void sand_scene_destroy(SandScene *scene); // NULL is fine
+
+/// Hash of how colliders and bodies are moved up to a time, s; 0 when nothing is. Steps look ahead by
+/// SAND_COLLIDER_STEPS of them, so it is asked for a time that much later than that of a state.
+uint64_t sand_scene_motion_hash(const SandScene *scene, double until);
+
+/// What was measured over all motion, from the first sample to the last, and decides on the bits of every step: least
+/// and greatest x y z of the domain (m), max_speed (m/s).
+#define SAND_SCENE_MEASURES 7
+void sand_scene_measures(const SandScene *scene, double measures_out[SAND_SCENE_MEASURES]);
 
 /// Offsets of a touching regular tetrahedron of spheres (Longmore 2009, section 3.1): 4 x xyz, for sphere radius r.
 void sand_shape_tetrahedron(float radius, float offsets_out[12]);

@@ -1831,7 +1831,7 @@ int64_t sand_sim_contacts(SandSim *sim, SandContact *contacts_out, int64_t capac
 
 // ---------------------------------------------------------------------------------------------- checkpoint
 
-#define CHECKPOINT_MAGIC UINT64_C(0x32544B4348435242) // "BRCHCKT2"
+#define CHECKPOINT_MAGIC UINT64_C(0x33544B4348435242) // "BRCHCKT3"
 
 typedef struct CheckpointHeader
 {
@@ -1840,9 +1840,10 @@ typedef struct CheckpointHeader
 	int64_t grain_count, spring_count;
 	int64_t step_count, list_count;
 	double time;
-	uint64_t checksum; // of the fields above and everything after the header
+	uint64_t motion_hash; // up to that time
+	uint64_t checksum;    // of the fields above and everything after the header
 } CheckpointHeader;
-_Static_assert(sizeof(CheckpointHeader) == 64, "the header is part of the format");
+_Static_assert(sizeof(CheckpointHeader) == 72, "the header is part of the format");
 
 typedef struct CheckpointGrain
 {
@@ -1898,7 +1899,8 @@ SandStatus sand_sim_save(SandSim *sim, void **bytes_out, size_t *byte_count_out,
 	                           .spring_count = spring_count,
 	                           .step_count = sim->step_count,
 	                           .list_count = sim->list_count,
-	                           .time = sim->time};
+	                           .time = sim->time,
+	                           .motion_hash = sand_sim_motion_hash(sim, sim->time)};
 	header.checksum = checkpoint_checksum(&header, bytes + sizeof(header), byte_count - sizeof(header));
 	memcpy(bytes, &header, sizeof(header));
 	*bytes_out = bytes;
@@ -1925,6 +1927,12 @@ SandStatus sand_sim_load(SandSim *sim, const void *bytes, size_t byte_count, San
 		                 "The checkpoint is of another scene (%lld grains, hash %016llx; expected %d, %016llx)",
 		                 (long long)header.grain_count, (unsigned long long)header.scene_hash, sim->grain_count,
 		                 (unsigned long long)sim->scene->hash);
+	}
+	if (header.motion_hash != sand_sim_motion_hash(sim, header.time))
+	{
+		return sand_fail(err, SAND_ERROR_CACHE,
+		                 "The checkpoint is of a scene in which something moved otherwise in the first %g s",
+		                 header.time);
 	}
 	size_t room = byte_count - sizeof(header);
 	if (room < grain_bytes || header.spring_count < 0 ||
@@ -2061,6 +2069,12 @@ void sand_sim_read(const SandSim *sim, const SandSimArrays *arrays)
 			arrays->orientations[4 * id + k] = (float)q[k];
 		}
 	}
+}
+
+uint64_t sand_sim_motion_hash(const SandSim *sim, double time)
+{
+	// As far as a list looks ahead.
+	return sand_scene_motion_hash(sim->scene, time + SAND_COLLIDER_STEPS * sim->step_limit);
 }
 
 uint64_t sand_sim_hash(const SandSim *sim)

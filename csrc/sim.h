@@ -113,6 +113,10 @@ int64_t sand_sim_contacts(SandSim *sim, SandContact *contacts_out, int64_t capac
 SandStatus sand_sim_save(SandSim *sim, void **bytes_out, size_t *byte_count_out, SandError *err);
 SandStatus sand_sim_load(SandSim *sim, const void *bytes, size_t byte_count, SandError *err);
 
+/// Hash of all motion of colliders and bodies that the state at a time (s) depends on: up to then, and a little ahead.
+/// 0 when nothing is moved.
+uint64_t sand_sim_motion_hash(const SandSim *sim, double time);
+
 /// Hash of the full state (double precision), for determinism tests and the cache's state hash.
 uint64_t sand_sim_hash(const SandSim *sim);
 

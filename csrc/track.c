@@ -213,6 +213,21 @@ double sand_stretch_speed(const SandStretch *stretch, double reach)
 	return hypot(length_of(across, 3) + spin * reach, along);
 }
 
+int32_t sand_sample_count(double begin, double interval, int32_t count, double until)
+{
+	// Times are sums of rounded intervals: one that is just missed counts.
+	double last = interval > 0 ? floor((until - begin) / interval + 1e-6) : 0;
+	return last >= (double)count ? count : last < 1 ? 1 : (int32_t)last + 1 < count ? (int32_t)last + 1 : count;
+}
+
+uint64_t sand_track_hash(const SandTrack *track, double until, uint64_t seed)
+{
+	int32_t count = sand_sample_count(track->begin, track->interval, track->sample_count, until);
+	const double times[3] = {track->begin, track->sample_count > 1 ? track->interval : 0, count};
+	return sand_hash64(track->samples, SAND_TRACK_NUMBERS * (size_t)count * sizeof(double),
+	                   sand_hash64(times, sizeof(times), seed));
+}
+
 double sand_track_speed(const SandTrack *track, double from, double to, double reach)
 {
 	assert(from <= to);

@@ -47,6 +47,11 @@ typedef struct SandMoment
 } SandMoment;
 SandMoment sand_moment(double begin, double interval, int32_t count, double time);
 
+/// How many of the first count times begin, begin + interval, ... are not after a time, at least 1.
+int32_t sand_sample_count(double begin, double interval, int32_t count, double until);
+/// Hash of the track up to a time: of the samples that are not after it.
+uint64_t sand_track_hash(const SandTrack *track, double until, uint64_t seed);
+
 /// Names `what` ("Collider", "Body"), its number, the sample and the value (SAND_ERROR_ARGUMENT).
 SandStatus sand_track_check(const SandTrack *track, const char *what, int index, SandError *err);
 

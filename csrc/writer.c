@@ -25,6 +25,8 @@ struct SandWriter
 	int key_interval;
 	int queue_limit;
 	uint64_t byte_limit;
+	char *notes;
+	uint32_t note_bytes;
 
 	pthread_t thread;
 	pthread_mutex_t mutex;
@@ -74,7 +76,7 @@ static SandStatus find_key(SandWriter *writer, const SandCacheFrame *frame, Sand
 		if (status == SAND_OK && !head.has_base && head.settings_hash == frame->settings_hash &&
 		    head.count == frame->count)
 		{
-			SandCacheWanted wanted = {.thread_count = writer->options.thread_count};
+			SandCacheWanted wanted = {.thread_count = writer->options.thread_count, .has_notes = true};
 			status = sand_cache_read(writer->folder, number, &wanted, &writer->key, &found);
 		}
 		if (status != SAND_OK && status != SAND_ERROR_CACHE)
@@ -109,18 +111,47 @@ static SandStatus write_frame(SandWriter *writer, const SandCacheFrame *frame, u
 	return status;
 }
 
-/// Bytes of all frames in the folder, and of the two checkpoints that are or will be there.
+/// Bytes of all frames in the folder, of the two checkpoints that are or will be there, and of kept ones.
 static SandStatus measure_folder(const SandWriter *writer, const Item *item, uint64_t *bytes_out, SandError *err)
 {
+	uint64_t kept_bytes = 0;
 	SandStatus status = sand_cache_list(writer->folder, NULL, NULL, bytes_out, err);
-	*bytes_out += 2 * (item->frame.array_count > 0 ? writer->checkpoint_bytes : item->checkpoint.byte_count);
+	status = status == SAND_OK ? sand_checkpoint_kept_bytes(writer->folder, &kept_bytes, err) : status;
+	bool is_turn = item->frame.array_count == 0 && !item->checkpoint.is_kept;
+	*bytes_out += 2 * (is_turn ? item->checkpoint.byte_count : writer->checkpoint_bytes) + kept_bytes;
 	return status;
 }
 
-static SandStatus write_item(SandWriter *writer, const Item *item, uint64_t *bytes_out, SandError *err)
+static SandStatus fail_full(const SandWriter *writer, uint64_t used, SandError *err)
 {
-	uint64_t room = 0; // for a frame, 0 = any
-	if (writer->byte_limit > 0)
+	return sand_fail(err, SAND_ERROR_CACHE,
+	                 "The cache '%.200s' takes %" PRIu64 " bytes with its checkpoints, the limit is %" PRIu64
+	                 "; raise the limit or free older frames, those baked so far are kept",
+	                 writer->folder, used, writer->byte_limit);
+}
+
+/// Bytes that the limit leaves, 0 = any. When none are left, kept checkpoints give way.
+static SandStatus find_room(const SandWriter *writer, const Item *item, uint64_t *room_out, SandError *err)
+{
+	*room_out = 0;
+	uint64_t used = 0, dropped = 1;
+	SandStatus status = SAND_OK;
+	while (writer->byte_limit > 0 && *room_out == 0 && dropped > 0 && status == SAND_OK)
+	{
+		status = measure_folder(writer, item, &used, err);
+		*room_out = status == SAND_OK && used < writer->byte_limit ? writer->byte_limit - used : 0;
+		if (status == SAND_OK && *room_out == 0)
+		{
+			status = sand_checkpoint_drop_kept(writer->folder, &dropped, err);
+		}
+	}
+	return status == SAND_OK && dropped == 0 ? fail_full(writer, used, err) : status;
+}
+
+static SandStatus write_checkpoint(SandWriter *writer, const Item *item, uint64_t *bytes_out, SandError *err)
+{
+	SandCheckpoint checkpoint = item->checkpoint;
+	if (checkpoint.is_kept && writer->byte_limit > 0)
 	{
 		uint64_t used;
 		SandStatus status = measure_folder(writer, item, &used, err);
@@ -128,21 +159,50 @@ static SandStatus write_item(SandWriter *writer, const Item *item, uint64_t *byt
 		{
 			return status;
 		}
-		if (used >= writer->byte_limit)
-		{
-			return sand_fail(err, SAND_ERROR_CACHE,
-			                 "The cache '%.200s' takes %" PRIu64 " bytes with its checkpoints, the limit is %" PRIu64
-			                 "; raise the limit or free older frames, those baked so far are kept",
-			                 writer->folder, used, writer->byte_limit);
-		}
-		room = writer->byte_limit - used;
+		checkpoint.is_kept = used + checkpoint.byte_count < writer->byte_limit;
 	}
-	if (item->frame.array_count > 0)
+	if (!checkpoint.is_kept)
 	{
-		return write_frame(writer, &item->frame, room, bytes_out, err);
+		uint64_t room;
+		Item turn = {.checkpoint = checkpoint};
+		SandStatus status = find_room(writer, &turn, &room, err);
+		if (status != SAND_OK)
+		{
+			return status;
+		}
+		writer->checkpoint_bytes = checkpoint.byte_count;
 	}
-	writer->checkpoint_bytes = item->checkpoint.byte_count;
-	return sand_checkpoint_write(writer->folder, &item->checkpoint, bytes_out, err);
+	return sand_checkpoint_write(writer->folder, &checkpoint, bytes_out, err);
+}
+
+static SandStatus write_item(SandWriter *writer, const Item *item, uint64_t *bytes_out, SandError *err)
+{
+	if (item->frame.array_count == 0)
+	{
+		return write_checkpoint(writer, item, bytes_out, err);
+	}
+	for (;;)
+	{
+		uint64_t room, dropped;
+		SandStatus status = find_room(writer, item, &room, err);
+		status = status == SAND_OK ? write_frame(writer, &item->frame, room, bytes_out, err) : status;
+		if (status != SAND_ERROR_CACHE || room == 0)
+		{
+			return status;
+		}
+		// The frame is larger than what the limit leaves: a kept checkpoint gives way, if there is one.
+		SandError failure = {0};
+		SandStatus drop_status = sand_checkpoint_drop_kept(writer->folder, &dropped, &failure);
+		if (drop_status != SAND_OK)
+		{
+			*err = failure;
+			return drop_status;
+		}
+		if (dropped == 0)
+		{
+			return status;
+		}
+	}
 }
 
 static void count_item(SandWriterInfo *info, const Item *item, uint64_t bytes, double seconds)
@@ -222,17 +282,30 @@ SandStatus sand_writer_create(const SandWriterDesc *desc, SandWriter **writer_ou
 		return sand_fail(err, SAND_ERROR_ARGUMENT, "The engine's name has %zu characters, expected at most %d",
 		                 strlen(engine), SAND_CACHE_ENGINE_BYTES - 1);
 	}
+	if (desc->note_bytes > SAND_CACHE_NOTES_LIMIT)
+	{
+		return sand_fail(err, SAND_ERROR_ARGUMENT, "The notes have %" PRIu32 " bytes, expected at most %u",
+		                 desc->note_bytes, SAND_CACHE_NOTES_LIMIT);
+	}
 	size_t folder_size = strlen(desc->folder) + 1;
 	SandWriter *writer = sand_alloc(1, sizeof *writer);
 	char *folder = sand_alloc(folder_size, 1);
-	if (writer == NULL || folder == NULL)
+	char *notes = sand_alloc((size_t)desc->note_bytes + 1, 1);
+	if (writer == NULL || folder == NULL || notes == NULL)
 	{
 		sand_free(writer);
 		sand_free(folder);
-		return sand_fail_memory(err, sizeof *writer + folder_size, "the writer of frames");
+		sand_free(notes);
+		return sand_fail_memory(err, sizeof *writer + folder_size + desc->note_bytes, "the writer of frames");
 	}
 	memcpy(folder, desc->folder, folder_size);
+	if (desc->note_bytes > 0)
+	{
+		memcpy(notes, desc->notes, desc->note_bytes);
+	}
 	writer->folder = folder;
+	writer->notes = notes;
+	writer->note_bytes = desc->note_bytes;
 	memcpy(writer->engine, engine, strlen(engine));
 	writer->options = desc->options;
 	writer->options.engine = writer->engine;
@@ -248,6 +321,7 @@ SandStatus sand_writer_create(const SandWriterDesc *desc, SandWriter **writer_ou
 		pthread_cond_destroy(&writer->changed);
 		pthread_mutex_destroy(&writer->mutex);
 		sand_free(folder);
+		sand_free(notes);
 		sand_free(writer);
 		return sand_fail(err, SAND_ERROR_MEMORY,
 		                 "The thread that writes frames could not be started; end other programs");
@@ -276,6 +350,7 @@ void sand_writer_destroy(SandWriter *writer)
 	pthread_cond_destroy(&writer->changed);
 	pthread_mutex_destroy(&writer->mutex);
 	sand_free(writer->folder);
+	sand_free(writer->notes);
 	sand_free(writer);
 }
 
@@ -366,6 +441,8 @@ SandStatus sand_writer_push(SandWriter *writer, const SandCacheFrame *frame, San
 		return status;
 	}
 	item->frame = *frame;
+	item->frame.notes = writer->note_bytes > 0 ? writer->notes : NULL;
+	item->frame.note_bytes = writer->note_bytes;
 	char *place = item->block;
 	for (int i = 0; i < frame->array_count; ++i)
 	{

@@ -15,7 +15,10 @@ typedef struct SandWriterDesc
 	SandCacheOptions options; // base, kept_out and byte_limit are the writer's own; the engine's name is copied
 	int key_interval;         // frames whose number it divides are whole; 0 = SAND_WRITER_KEY_INTERVAL, 1 = all are
 	int queue_limit;          // frames and checkpoints that wait at most; 0 = 2
-	uint64_t byte_limit;      // of all frames in the folder and two checkpoints; 0 = none
+	uint64_t byte_limit;      // of all frames and checkpoints in the folder; 0 = none. Kept checkpoints give way to
+	                          // frames, the earliest first
+	const char *notes;        // of every frame, SandCacheFrame.notes; copied
+	uint32_t note_bytes;
 } SandWriterDesc;
 
 typedef struct SandWriterInfo
@@ -40,7 +43,8 @@ void sand_writer_destroy(SandWriter *writer);
 /// Copies the frame into the queue; waits while it is full. A failure of an earlier write is returned here, nothing
 /// that came after it was or will be written, and the files before it are whole. One pushing thread at a time.
 SandStatus sand_writer_push(SandWriter *writer, const SandCacheFrame *frame, SandError *err);
-/// The same for a checkpoint, which is written behind all frames pushed before.
+/// The same for a checkpoint, which is written behind all frames pushed before. One to keep for which the limit has no
+/// room is not kept, but takes its turn with the others.
 SandStatus sand_writer_push_checkpoint(SandWriter *writer, const SandCheckpoint *checkpoint, SandError *err);
 /// Waits until everything is durable or something failed.
 SandStatus sand_writer_flush(SandWriter *writer, SandError *err);

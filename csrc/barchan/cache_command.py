@@ -51,27 +51,39 @@ def states(folder, settings_hash):
     return found
 
 
-def plan(folder, settings_hash, first, last, again=(), threads=0):
+def plan(folder, settings_hash, first, last, again=(), motion_hash=None, threads=0):
     """What to do for frames first to last to be there, with these settings: {"frames": numbers to bake, ascending,
     "checkpoint": dict of read_checkpoint to go on from, or None: from the first frame}. again: numbers to bake although
-    they are there. Frames are read in full: one that does not verify, or whose base does not, is baked again."""
+    they are there. motion_hash: Sim.motion_hash; None = nothing is moved. Frames are read in full: one that does not
+    verify, or whose base does not, is baked again."""
+
+    def is_moved_so(found):
+        return found["motion_hash"] == (motion_hash(found["seconds"]) if motion_hash is not None else 0)
+
+    def is_whole(frame):
+        found = barchan.frame_info(folder, frame)
+        if found["settings_hash"] != settings_hash or not is_moved_so(found):
+            return False
+        return barchan.read_frame(folder, frame, threads=threads, notes=True)["frame"] == frame
+
     again = set(again)
     frames = []
     for frame in range(first, last + 1):
         try:
-            is_good = frame not in again and (
-                barchan.frame_info(folder, frame)["settings_hash"] == settings_hash
-                and barchan.read_frame(folder, frame, threads=threads)["frame"] == frame
-            )
+            is_good = frame not in again and is_whole(frame)
         except barchan.CacheError:
             is_good = False
         if not is_good:
             frames.append(frame)
     checkpoint = None
     # The state of the first frame is the scene's own.
-    if frames and frames[0] > first:
-        found = barchan.read_checkpoint(folder, settings_hash, last=frames[0] - 1)
-        checkpoint = found if found["bytes"] is not None and found["frame"] > first else None
+    last_before = frames[0] - 1 if frames else first
+    while last_before > first and checkpoint is None:
+        found = barchan.read_checkpoint(folder, settings_hash, last=last_before)
+        if found["bytes"] is None or found["frame"] <= first:
+            break
+        checkpoint = found if is_moved_so(found) else None
+        last_before = found["frame"] - 1
     return {"frames": frames, "checkpoint": checkpoint}
 
 
@@ -82,21 +94,25 @@ def verify(folder, threads=0):
     damaged, settings = [], {}
     for frame in frames:
         try:
-            found = barchan.read_frame(folder, frame, threads=threads)
+            found = barchan.read_frame(folder, frame, threads=threads, notes=True)
             settings.setdefault(found["settings_hash"], []).append(frame)
         except (barchan.CacheError, OSError) as error:
             damaged.append({"frame": frame, "error": sentence(error)})
-    checkpoint = barchan.read_checkpoint(folder)
+    checkpoints = barchan.list_checkpoints(folder, verify=True)
+    whole = [one for one in checkpoints if not one["error"]]
+    errors = [one["error"] for one in checkpoints if one["error"]]
     return {
         "folder": os.fsdecode(folder),
-        "is_good": not damaged and not checkpoint["note"],
+        "is_good": not damaged and not errors,
         "frames": len(frames),
         "bytes": byte_count,
         "ranges": spans(frames),
         "damaged": damaged,
         "settings": {"%016x" % key: spans(numbers) for key, numbers in settings.items()},
-        "checkpoint": checkpoint["frame"] if checkpoint["bytes"] is not None else None,
-        "checkpoint_error": checkpoint["note"],
+        "checkpoint": max((one["frame"] for one in whole), default=None),
+        "kept_checkpoints": sorted(one["frame"] for one in whole if one["is_kept"]),
+        "checkpoint_bytes": sum(one["bytes"] for one in checkpoints),
+        "checkpoint_errors": errors,
     }
 
 
@@ -106,6 +122,7 @@ def info(folder):
     frames, byte_count = barchan.list_frames(folder)
     damaged, kinds, settings = [], {}, {}
     grain_frames = 0
+    array_bytes = {}
     for frame in frames:
         try:
             found = barchan.frame_info(folder, frame)
@@ -114,8 +131,10 @@ def info(folder):
             continue
         settings.setdefault(found["settings_hash"], []).append(frame)
         grain_frames += found["count"]
+        for name, array in found["arrays"].items():
+            array_bytes[name] = array_bytes.get(name, 0) + array["bytes"]
         arrays = {
-            name: {key: array[key] for key in ("type", "components", "encoding")}
+            name: {key: array[key] for key in ("type", "components")}
             for name, array in found["arrays"].items()
         }
         kind = {
@@ -131,11 +150,30 @@ def info(folder):
         "frames": len(frames),
         "bytes": byte_count,
         "bytes_per_grain": round(byte_count / grain_frames, 3) if grain_frames else None,
+        "array_bytes_per_grain": {name: round(count / grain_frames, 3) for name, count in array_bytes.items() if grain_frames},
         "ranges": spans(frames),
         "kinds": [{"frames": spans(numbers), **json.loads(kind)} for kind, numbers in kinds.items()],
         "settings": {"%016x" % key: spans(numbers) for key, numbers in settings.items()},
         "damaged": damaged,
+        "checkpoints": [
+            {key: one[key] for key in ("name", "frame", "is_kept", "bytes", "error")}
+            for one in barchan.list_checkpoints(folder)
+        ],
+        "notes": first_notes(folder, frames),
     }
+
+
+def first_notes(folder, frames):
+    """What the bake says of its numbers, from the first frame that has notes: a dict, {} when none has."""
+    for frame in frames:
+        try:
+            text = barchan.read_frame(folder, frame, names=["position"], every=1 << 30, notes=True)["notes"]
+            found = json.loads(text) if text else None
+        except (barchan.CacheError, OSError, ValueError):
+            continue
+        if isinstance(found, dict):
+            return found
+    return {}
 
 
 def spans(frames):

@@ -40,9 +40,11 @@ def add_command(commands):
     parser.add_argument("--thin", type=int, default=1, metavar="K", help="only every K-th grain")
     parser.add_argument("--radius", type=float, metavar="R", help="of the grains' spheres in m, if the cache has none")
     parser.add_argument(
-        "--shape", choices=exporter.SHAPES, default="sphere", help="tetrahedron: a point per sphere, not per grain"
+        "--shape", choices=exporter.SHAPES, default="sphere", help="spheres: a point per sphere, not per grain"
     )
-    parser.add_argument("--skip", type=int, default=0, metavar="N", help="leave out the first N elements: the bodies")
+    parser.add_argument(
+        "--skip", type=int, metavar="N", help="leave out the first N elements; default: the bodies, as the frames tell"
+    )
     parser.add_argument("--fps", type=float, metavar="F", help="frames per second; default: from the simulated time")
     parser.add_argument("--overwrite", action="store_true", help="replace an older export of the same name")
     parser.set_defaults(run=run)

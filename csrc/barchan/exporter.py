@@ -17,11 +17,12 @@ import time
 
 import numpy as np
 
+from . import cache_command
 from ._core import CacheError, Cancelled, Error, __version__, list_frames, read_frame, tetrahedron
 
 FLAGS_HIDDEN = 8 | 16  # of a cached grain: not yet born, taken by an outflow
 DEFAULT_FPS = 24.0  # of a single frame, which has no rate
-SHAPES = ("sphere", "tetrahedron")
+SHAPES = ("sphere", "spheres", "tetrahedron")
 MARKER = "barchan_export.json"  # in every folder that is exported: what it holds, and that Barchan wrote it
 PLAYER = "play_in_blender.py"
 SAVE_BYTES = 1 << 26  # of USD samples held in memory before they go to the file
@@ -146,26 +147,52 @@ def turned(rotation, offset):
     return offset + w * cross + np.cross(u, cross)
 
 
-def spheres_of(points):
-    """Every sphere of grains that are tetrahedra as a point of its own. Its id is 4 times the grain's plus its number."""
-    offsets = tetrahedron(1.0)
-    count, number = len(points["position"]), len(offsets)
-    spread = {name: np.repeat(array, number, axis=0) for name, array in points.items()}
-    arms = np.tile(offsets, (count, 1)) * spread["radius"][:, None]
+def unit_shapes(notes):
+    """Spheres of every shape that the notes tell of: centres (K,3) and radii (K,), for a largest radius of 1; None for one
+    whose spheres they do not tell."""
+    found = []
+    for shape in notes.get("shapes", ()):
+        if "centres" not in shape:
+            found.append(None)
+            continue
+        radii = np.array(shape["radii"], np.float64)
+        centres = np.array(shape["centres"], np.float64).reshape(len(radii), 3)
+        found.append(((centres / radii.max()).astype(np.float32), (radii / radii.max()).astype(np.float32)))
+    return found
+
+
+def spheres_of(points, shapes):
+    """Every sphere of every grain as a point of its own. Its id is the grain's times the most spheres that a grain has, plus
+    its number."""
+    shape_of = points["shape"] if "shape" in points else np.zeros(len(points["position"]), np.int32)
+    counts = np.array([0 if shape is None else len(shape[1]) for shape in shapes], np.int64)
+    if len(shape_of) and counts[shape_of].min() == 0:
+        raise ValueError("Some grains are of a shape whose spheres the cache does not tell: export a point per grain.")
+    most, first = int(counts.max(initial=1)), np.concatenate(([0], np.cumsum(counts)))
+    all_centres = np.concatenate([shape[0] for shape in shapes if shape is not None])
+    all_radii = np.concatenate([shape[1] for shape in shapes if shape is not None])
+    repeats = counts[shape_of]
+    spread = {name: np.repeat(array, repeats, axis=0) for name, array in points.items()}
+    number = np.arange(int(repeats.sum())) - np.repeat(np.cumsum(repeats) - repeats, repeats)
+    place = np.repeat(first[shape_of], repeats) + number
+    arms = all_centres[place] * spread["radius"][:, None]
     arms = turned(spread["rotation"], arms).astype(np.float32)
     spread["position"] = spread["position"] + arms
     if "velocity" in spread and "spin" in spread:
         spread["velocity"] = spread["velocity"] + np.cross(spread["spin"], arms).astype(np.float32)
+    spread["radius"] = spread["radius"] * all_radii[place]
     spread["grain"] = spread["id"]
-    spread["id"] = spread["id"].astype(np.int64) * number + np.tile(np.arange(number), count)
+    spread["id"] = spread["id"].astype(np.int64) * most + number
     return spread
 
 
 class Reader:
     """The frames of a cache as points: hidden grains left out, radius and id always there."""
 
-    def __init__(self, folder, radius, skip, thin, shape):
-        self.folder, self.radius, self.skip, self.thin, self.shape = folder, radius, skip, thin, shape
+    def __init__(self, folder, radius, skip, thin, shape, notes):
+        self.folder, self.radius, self.thin, self.shape = folder, radius, thin, shape
+        self.skip = notes.get("body_count", 0) if skip is None else skip
+        self.shapes = unit_shapes(notes)
 
     def read(self, number):
         """(seconds, arrays by name), all of the same length."""
@@ -192,11 +219,27 @@ class Reader:
                     "in m)." % (number, self.folder)
                 )
             points["radius"] = np.full(len(points["position"]), self.radius, np.float32)
-        if self.shape == "tetrahedron":
+        if self.shape != "sphere":
             if "rotation" not in points:
                 raise ValueError("Frame %d of '%s' has no rotations: export grains as spheres." % (number, self.folder))
-            points = spheres_of(points)
+            told = self.shape == "spheres" and self.shapes
+            if self.shape == "spheres" and not told:
+                raise ValueError(
+                    "The frames of '%s' do not say of which spheres a grain is: give --shape tetrahedron, or sphere for a "
+                    "point per grain." % self.folder
+                )
+            if not told:
+                points.pop("shape", None)
+            points = spheres_of(points, self.shapes if told else [(tetrahedron(1.0), np.ones(4, np.float32))])
         return frame["seconds"], points
+
+
+def names_of(notes):
+    """What the numbers in source, shape and material stand for: lists of names, where the frames tell."""
+    found = {"sources": list(notes.get("sources", ()))}
+    for key in ("shapes", "materials"):
+        found[key] = [one.get("name", "") for one in notes.get(key, ())]
+    return {key: names for key, names in found.items() if names}
 
 
 def numbers_of(points):
@@ -214,7 +257,7 @@ class UsdWriter:
     is_folder = False
     suffixes = (".usdc", ".usd")
 
-    def __init__(self, path, fps, frames):
+    def __init__(self, path, fps, frames, notes):
         try:
             from pxr import Sdf, Usd, UsdGeom, Vt
         except ImportError as error:
@@ -239,6 +282,7 @@ class UsdWriter:
         stage.SetStartTimeCode(frames[0])
         stage.SetEndTimeCode(frames[-1])
         stage.GetRootLayer().documentation = "Sand baked with Barchan %s" % __version__
+        stage.GetRootLayer().customLayerData = {key: Vt.StringArray(names) for key, names in names_of(notes).items()}
         self.points = UsdGeom.Points.Define(stage, "/Sand")
         self.points.SetWidthsInterpolation(UsdGeom.Tokens.vertex)
         stage.SetDefaultPrim(self.points.GetPrim())
@@ -300,7 +344,7 @@ class NodesWriter:
     suffixes = ()
     TYPES = {("f", 1): "FLOAT", ("f", 2): "FLOAT2", ("f", 3): "FLOAT_VECTOR", ("f", 4): "FLOAT_COLOR", ("i", 1): "INT"}
 
-    def __init__(self, path, fps, frames):
+    def __init__(self, path, fps, frames, notes):
         self.path, self.last = path, {}
         for name in ("meta", "blobs"):
             os.mkdir(os.path.join(path, name))
@@ -346,7 +390,7 @@ class PlyWriter:
     suffixes = ()
     NAMES = {"position": "x y z", "velocity": "vx vy vz", "radius": "radius", "rotation": "qw qx qy qz", "id": "id"}
 
-    def __init__(self, path, fps, frames):
+    def __init__(self, path, fps, frames, notes):
         self.path = path
 
     def add(self, frame, seconds, points):
@@ -378,7 +422,7 @@ class NpzWriter:
     is_folder = True
     suffixes = ()
 
-    def __init__(self, path, fps, frames):
+    def __init__(self, path, fps, frames, notes):
         self.path = path
 
     def add(self, frame, seconds, points):
@@ -463,7 +507,7 @@ def export(
     thin=1,
     radius=None,
     shape="sphere",
-    skip=0,
+    skip=None,
     fps=None,
     overwrite=False,
     progress=None,
@@ -477,8 +521,9 @@ def export(
     frames     (first, last), both included, either None for the end of the cache; every: only each every-th of them
     thin       only each thin-th grain
     radius     of the grains' spheres in m, for caches that do not hold it; one that does goes before
-    shape      "sphere": a point per grain; "tetrahedron": a point for each of the four spheres of a grain
-    skip       how many elements of each frame come before the grains: the bodies
+    shape      "sphere": a point per grain; "spheres": a point for each sphere of a grain, as the frames tell; "tetrahedron":
+               the same for caches that do not, four touching spheres each
+    skip       how many elements of each frame come before the grains, the bodies; by default as the frames tell
     fps        frames per second; by default from the simulated time
     overwrite  an older export of the same name is replaced, once the new one is whole
     progress   called as progress(done, total) after every frame
@@ -495,15 +540,17 @@ def export(
     every, thin = whole_number(every, "every", 1), whole_number(thin, "thin", 1)
     radius = None if radius is None else above_zero(radius, "radius")
     fps = None if fps is None else above_zero(fps, "fps")
-    reader = Reader(folder, radius, whole_number(skip, "skip", 0), thin, shape)
+    skip = None if skip is None else whole_number(skip, "skip", 0)
     path = output_path(folder, to, out)
     chosen, missing = choose_frames(folder, frames, every)
+    notes = cache_command.first_notes(folder, chosen)
+    reader = Reader(folder, radius, skip, thin, shape, notes)
     kind = FORMATS[to]
     check_output(path, kind.is_folder, overwrite)
     fps = frame_rate(folder, chosen) if fps is None else fps
     rows = []
     with whole(path, kind.is_folder) as temporary:
-        writer = kind(temporary, fps, chosen)
+        writer = kind(temporary, fps, chosen, notes)
         for index, number in enumerate(chosen):
             if cancel is not None and cancel.is_cancelled:
                 raise Cancelled("The export was cancelled; nothing was written.")
@@ -514,8 +561,8 @@ def export(
                 progress(index + 1, len(chosen))
         writer.close()
         if kind.is_folder:
-            text = json.dumps({"barchan": __version__, "format": to, "fps": fps, "frames": rows}, indent=1)
-            write_file(os.path.join(temporary, MARKER), text.encode("ascii"))
+            about = {"barchan": __version__, "format": to, "fps": fps, "frames": rows, **names_of(notes)}
+            write_file(os.path.join(temporary, MARKER), json.dumps(about, indent=1).encode("ascii"))
         byte_count = size_of(temporary)
     counts = [row["points"] for row in rows]
     return {

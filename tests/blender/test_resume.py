@@ -93,7 +93,7 @@ def test_changed_settings_make_frames_stale_and_resume_refuses():
     check_equal(len(frames_of(scene)), 8, "frames")
 
 
-def test_an_animated_collider_is_read_to_the_end_and_the_sentence_says_so():
+def test_a_bake_with_an_animated_collider_is_extended():
     scene = small("animated", 4)
     floor = bpy.data.objects["Floor"]
     for frame, height in ((1, 0.0), (40, 0.2)):
@@ -104,11 +104,27 @@ def test_an_animated_collider_is_read_to_the_end_and_the_sentence_says_so():
     (FOLDER / "animated" / "frame_000003.sand").unlink()
     check_equal(bpy.ops.barchan.resume(), {"FINISHED"}, "result of resume")
     check(frames_of(scene) == expected, "the mended bake differs from the first")
+    scene.frame_end = 7
+    check_equal(bpy.ops.barchan.resume(), {"FINISHED"}, "result of the longer resume")
+    longer = frames_of(scene)
+    check_equal(len(longer), 7, "frames")
+    check({name: longer[name] for name in expected} == expected, "the first frames were changed by extending")
+    # In two steps as in one.
     scene.frame_end = 6
+    bpy.ops.barchan.free()
+    scene.frame_end = 4
+    bpy.ops.barchan.bake()
+    for end in (5, 7):
+        scene.frame_end = end
+        check_equal(bpy.ops.barchan.resume(), {"FINISHED"}, f"result of resume to {end}")
+    check(frames_of(scene) == longer, "extending in two steps differs from one")
+    # Another past is told, and what comes after it is baked again from there.
+    floor.location.z = 0.5
+    floor.keyframe_insert("location", frame=6)
     sentence = harness.error_of(bpy.ops.barchan.resume)
     print(f"  {sentence}")
-    check("also the end frame, up to which 'Floor' is read" in sentence, sentence)
-    check(frames_of(scene) == expected, "frames were changed by a refused resume")
+    check("was baked with another animation" in sentence and "From Here" in sentence, sentence)
+    check(frames_of(scene) == longer, "frames were changed by a refused resume")
 
 
 def test_the_limit_is_told_with_numbers_before_anything_is_removed():

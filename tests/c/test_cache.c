@@ -1,6 +1,7 @@
 // test_cache: frames come back bit for bit, and nothing that is not a whole frame is taken for one.
 // Version 1 is no longer written: old_bytes writes it here, from the document.
 #include "cache.h"
+#include "checkpoint.h"
 
 #include "folder.h"
 #include "io.h"
@@ -47,7 +48,10 @@ enum
 	NEW_AT_BASE_FRAME = 128,
 	NEW_AT_LEVEL_COUNT = 132,
 	NEW_AT_ENGINE = 136,
-	NEW_AT_RESERVED = 200,
+	NEW_AT_MOTION_HASH = 200,
+	NEW_AT_NOTES_CHECKSUM = 208,
+	NEW_AT_NOTE_BYTES = 216,
+	NEW_AT_RESERVED = 220,
 	NEW_AT_HEADER_CHECKSUM = 248,
 	NEW_AT_ENTRY_ENCODING = 56,
 	NEW_AT_ENTRY_WORD_BYTES = 60,
@@ -57,6 +61,8 @@ enum
 	NEW_AT_ENTRY_RESERVED = 88,
 	PIECE_BYTES = 16,
 };
+
+static const SandCacheWanted everything = {.has_notes = true};
 
 #define GRAIN_COUNT 7
 static float positions[3 * GRAIN_COUNT];
@@ -235,7 +241,7 @@ static bool is_refused(const unsigned char *bytes, size_t byte_count, SandError 
 	memset(&frame, 0xAB, sizeof frame);
 	*err = (SandError){0};
 	// One byte beyond a block of size 0 is allocated but must not be read either: the size given is what counts.
-	SandStatus status = sand_cache_parse("bytes", block, byte_count, NULL, 0, NULL, &frame, err);
+	SandStatus status = sand_cache_parse("bytes", block, byte_count, NULL, 0, &everything, &frame, err);
 	bool is_untouched = memcmp(block, bytes, byte_count) == 0;
 	free(block);
 	return status == SAND_ERROR_CACHE && err->status == status && strstr(err->message, "bytes") != NULL &&
@@ -298,7 +304,7 @@ static void the_bytes_on_disk_are_as_documented(void)
 	unsigned char *bytes = new_bytes(&byte_count);
 	static const unsigned char magic[8] = {0x89, 'S', 'A', 'N', 'D', 0x0D, 0x0A, 0x1A};
 	CHECK(memcmp(bytes, magic, sizeof magic) == 0);
-	CHECK_INT(get_u32(bytes, AT_VERSION), 2);
+	CHECK_INT(get_u32(bytes, AT_VERSION), 3);
 	CHECK(bytes[AT_ENDIAN] == 4 && bytes[AT_ENDIAN + 3] == 1);
 	CHECK_INT(get_u32(bytes, AT_HEADER_BYTES), NEW_HEADER_BYTES);
 	CHECK_INT(get_u32(bytes, AT_ARRAY_COUNT), 3);
@@ -357,6 +363,7 @@ typedef struct Pair
 } Pair;
 
 static Pair compact_pair(void);
+static Pair golden_pair(void);
 static bool is_pair_refused(const Pair *pair, size_t byte_count, SandError *err);
 
 static void a_frame_cut_at_any_byte_is_refused(void)
@@ -382,6 +389,16 @@ static void a_frame_cut_at_any_byte_is_refused(void)
 		if (!CHECK(is_pair_refused(&pair, cut, &err)))
 		{
 			printf("  compact frame cut at %zu: %s\n", cut, err.message);
+		}
+	}
+	free(pair.bytes);
+	free(pair.base);
+	pair = golden_pair();
+	for (size_t cut = 0; cut < pair.byte_count; ++cut)
+	{
+		if (!CHECK(is_pair_refused(&pair, cut, &err)))
+		{
+			printf("  frame of version 2 cut at %zu: %s\n", cut, err.message);
 		}
 	}
 	free(pair.bytes);
@@ -435,31 +452,44 @@ static void every_flipped_bit_is_refused(void)
 		}
 		free(bytes);
 	}
-	Pair pair = compact_pair();
-	for (uint64_t i = 0; i < 10000; ++i)
+	for (int version = 2; version <= 3; ++version)
 	{
-		size_t bit = (size_t)(sand_random(1, i) * 8 * (double)pair.byte_count);
-		flip(pair.bytes, bit);
-		if (!CHECK(is_pair_refused(&pair, pair.byte_count, &err)))
+		Pair pair = version == 2 ? golden_pair() : compact_pair();
+		for (uint64_t i = 0; i < 10000; ++i)
 		{
-			printf("  compact frame, bit %zu of byte %zu\n", bit % 8, bit / 8);
+			size_t bit = (size_t)(sand_random((uint64_t)version, i) * 8 * (double)pair.byte_count);
+			flip(pair.bytes, bit);
+			if (!CHECK(is_pair_refused(&pair, pair.byte_count, &err)))
+			{
+				printf("  frame of version %d with a base, bit %zu of byte %zu\n", version, bit % 8, bit / 8);
+			}
+			flip(pair.bytes, bit);
 		}
-		flip(pair.bytes, bit);
-	}
-	// The base: whatever is flipped there, the frame that needs it is refused too.
-	for (uint64_t i = 0; i < 10000; ++i)
-	{
-		size_t bit = (size_t)(sand_random(2, i) * 8 * (double)pair.base_byte_count);
-		flip(pair.base, bit);
-		if (!CHECK(is_pair_refused(&pair, pair.byte_count, &err)))
+		// In the base, which is as good as in the frame itself: refused, or the flip is where this frame does not look.
+		SandCacheFrame whole, found;
+		CHECK_STATUS(sand_cache_parse("bytes", pair.bytes, pair.byte_count, pair.base, pair.base_byte_count,
+		                              &everything, &whole, &err),
+		             SAND_OK, &err);
+		for (uint64_t i = 0; i < 10000; ++i)
 		{
-			printf("  base, bit %zu of byte %zu\n", bit % 8, bit / 8);
+			size_t bit = (size_t)(sand_random((uint64_t)version + 5, i) * 8 * (double)pair.base_byte_count);
+			flip(pair.base, bit);
+			if (sand_cache_parse("bytes", pair.bytes, pair.byte_count, pair.base, pair.base_byte_count, &everything,
+			                     &found, &err) == SAND_OK)
+			{
+				for (int k = 0; k < found.array_count; ++k)
+				{
+					size_t bytes = (size_t)found.count * found.arrays[k].component_count * 4;
+					CHECK(memcmp(found.arrays[k].data, whole.arrays[k].data, bytes) == 0);
+				}
+				sand_cache_frame_free(&found);
+			}
+			flip(pair.base, bit);
 		}
-		flip(pair.base, bit);
+		sand_cache_frame_free(&whole);
+		free(pair.bytes);
+		free(pair.base);
 	}
-	CHECK(!is_pair_refused(&pair, pair.byte_count, &err));
-	free(pair.bytes);
-	free(pair.base);
 }
 
 typedef struct Tamper
@@ -479,8 +509,9 @@ static void a_well_signed_lie_is_refused_with_found_and_expected(void)
 	};
 	static const Tamper tampers[] = {
 	    {0, 1, 'P', "begins with 50 53 41 4e, expected 89 53 41 4e"},
-	    {AT_VERSION, 4, 3, "format version 3, this Barchan reads versions 1 to 2; update"},
-	    {AT_VERSION, 4, 0, "format version 0, this Barchan reads versions 1 to 2; bake again"},
+	    {AT_VERSION, 4, 4, "format version 4, this Barchan reads versions 1 to 3; update"},
+	    {AT_VERSION, 4, 0, "format version 0, this Barchan reads versions 1 to 3; bake again"},
+	    {AT_VERSION, 4, 3, "header of 128 bytes, expected 256"},
 	    {AT_VERSION, 4, 2, "header of 128 bytes, expected 256"},
 	    {AT_ENDIAN, 4, 0x04030201, "04030201, expected 01020304"},
 	    {AT_HEADER_BYTES, 4, 256, "header of 256 bytes, expected 128"},
@@ -809,7 +840,9 @@ static void freeing_removes_our_files_and_no_others(void)
 
 #define MANY 5000 // more than one level; a second chunk would make the loops over every byte slow
 static float many_positions[3 * MANY], many_rotations[4 * MANY], many_velocities[3 * MANY];
+static float many_radii[MANY];
 static int32_t many_ids[MANY];
+static const char many_notes[] = "{\"sources\": [\"Sand\"]}";
 
 /// Grains strewn in a box, turned at random; those from still_from on are the same in every frame.
 static SandCacheFrame many_frame(int32_t number, uint32_t count, uint32_t still_from)
@@ -834,6 +867,7 @@ static SandCacheFrame many_frame(int32_t number, uint32_t count, uint32_t still_
 			many_velocities[3 * i + k] = i < still_from ? (float)sand_random(seed, 16 * (uint64_t)i + 8 + k) : 0;
 		}
 		many_ids[i] = (int32_t)i;
+		many_radii[i] = 0.01f;
 	}
 	return (SandCacheFrame){
 	    .frame = number,
@@ -843,8 +877,12 @@ static SandCacheFrame many_frame(int32_t number, uint32_t count, uint32_t still_
 	    .arrays = {{"position", SAND_CACHE_F32, 3, many_positions, SAND_ENCODING_GRID, 0, 0},
 	               {"rotation", SAND_CACHE_F32, 4, many_rotations, SAND_ENCODING_TURN, 0, 0},
 	               {"velocity", SAND_CACHE_F32, 3, many_velocities, SAND_ENCODING_HALF, 0, 0},
-	               {"id", SAND_CACHE_I32, 1, many_ids, SAND_ENCODING_EXACT, 0, 0}},
-	    .array_count = 4,
+	               {"id", SAND_CACHE_I32, 1, many_ids, SAND_ENCODING_EXACT, 0, 0},
+	               {"radius", SAND_CACHE_F32, 1, many_radii, SAND_ENCODING_EXACT, 0, 0}},
+	    .array_count = 5,
+	    .motion_hash = 99,
+	    .notes = many_notes,
+	    .note_bytes = sizeof many_notes - 1,
 	};
 }
 
@@ -890,6 +928,33 @@ static Pair compact_pair(void)
 	return pair;
 }
 
+/// Frames 11 and 10 of the cache of version 2 that is kept.
+static Pair golden_pair(void)
+{
+	const char *root = getenv("BARCHAN_GOLDEN");
+	Pair pair = {0};
+	for (int32_t frame = 10; frame <= 11; ++frame)
+	{
+		char path[FOLDER_PATH_BYTES];
+		snprintf(path, sizeof path, "%.3000s/version_2/frame_%06d.sand", root != NULL ? root : "tests/golden",
+		         (int)frame);
+		void *bytes = NULL;
+		size_t byte_count = 0;
+		SandError err = {0};
+		CHECK_STATUS(sand_io_read_file(path, 1 << 20, &bytes, &byte_count, &err), SAND_OK, &err);
+		unsigned char *copy = malloc(byte_count + 1);
+		if (bytes == NULL || copy == NULL)
+		{
+			abort();
+		}
+		memcpy(copy, bytes, byte_count);
+		sand_free(bytes);
+		*(frame == 10 ? &pair.base : &pair.bytes) = copy;
+		*(frame == 10 ? &pair.base_byte_count : &pair.byte_count) = byte_count;
+	}
+	return pair;
+}
+
 /// True when the frame of the pair, cut to byte_count, is refused with nothing taken. In blocks of exactly that size.
 static bool is_pair_refused(const Pair *pair, size_t byte_count, SandError *err)
 {
@@ -903,7 +968,8 @@ static bool is_pair_refused(const Pair *pair, size_t byte_count, SandError *err)
 	SandCacheFrame frame;
 	*err = (SandError){0};
 	size_t alloc_bytes = sand_alloc_bytes();
-	SandStatus status = sand_cache_parse("bytes", block, byte_count, base, pair->base_byte_count, NULL, &frame, err);
+	SandStatus status =
+	    sand_cache_parse("bytes", block, byte_count, base, pair->base_byte_count, &everything, &frame, err);
 	bool is_refused = status == SAND_ERROR_CACHE && err->status == status && is_zeroed(&frame);
 	sand_cache_frame_free(&frame);
 	free(block);
@@ -1212,6 +1278,114 @@ static void a_frame_without_its_base_is_named_and_a_renewed_base_keeps_it(void)
 	folder_remove(folder);
 }
 
+static uint64_t array_bytes_of(int32_t number, const char *name, uint32_t *encoding_out)
+{
+	SandCacheFrame head;
+	SandError err = {0};
+	CHECK_STATUS(sand_cache_peek(folder, number, &head, &err), SAND_OK, &err);
+	for (int i = 0; i < head.array_count; ++i)
+	{
+		if (strcmp(head.arrays[i].name, name) == 0)
+		{
+			*encoding_out = head.arrays[i].encoding;
+			return head.arrays[i].byte_count;
+		}
+	}
+	CHECK(false);
+	return 0;
+}
+
+static void what_does_not_change_is_kept_once_and_so_are_the_notes(void)
+{
+	folder_make(folder);
+	write_pair(MANY, 1000);
+	uint32_t encoding = 0;
+	CHECK_INT(array_bytes_of(10, "radius", &encoding), 4);
+	CHECK_INT(encoding, SAND_ENCODING_ONE);
+	CHECK_INT(array_bytes_of(12, "radius", &encoding), 0);
+	CHECK_INT(encoding, SAND_ENCODING_SAME);
+	CHECK_INT(array_bytes_of(12, "id", &encoding), 0);
+	CHECK_INT(encoding, SAND_ENCODING_SAME);
+	SandError err = {0};
+	for (int32_t number = 10; number <= 12; number += 2)
+	{
+		for (uint32_t every = 1; every <= 3; ++every)
+		{
+			SandCacheFrame found;
+			SandCacheWanted wanted = {.every = every, .has_notes = true};
+			CHECK_STATUS(sand_cache_read(folder, number, &wanted, &found, &err), SAND_OK, &err);
+			CHECK(found.motion_hash == 99);
+			CHECK_INT(found.note_bytes, sizeof many_notes - 1);
+			CHECK(found.notes != NULL && memcmp(found.notes, many_notes, found.note_bytes) == 0);
+			for (uint32_t i = 0; i < found.count; ++i)
+			{
+				CHECK_INT(((const int32_t *)found.arrays[3].data)[i], i * every);
+				CHECK_NEAR(((const float *)found.arrays[4].data)[i], 0.01f, 0);
+			}
+			sand_cache_frame_free(&found);
+		}
+		SandCacheFrame alone;
+		CHECK_STATUS(
+		    sand_cache_read(folder, number, &(SandCacheWanted){.has_notes = true, .has_no_arrays = true}, &alone, &err),
+		    SAND_OK, &err);
+		CHECK_INT(alone.array_count, 0);
+		CHECK_INT(alone.note_bytes, sizeof many_notes - 1);
+		sand_cache_frame_free(&alone);
+	}
+	// Stand-alone again: with the notes and all rows.
+	CHECK_STATUS(sand_cache_free(folder, 10, 10, NULL, NULL, &err), SAND_OK, &err);
+	SandCacheFrame found;
+	CHECK_STATUS(sand_cache_read(folder, 12, &everything, &found, &err), SAND_OK, &err);
+	CHECK(!found.has_base && found.note_bytes == sizeof many_notes - 1 && found.motion_hash == 99);
+	CHECK_INT(((const int32_t *)found.arrays[3].data)[MANY - 1], MANY - 1);
+	sand_cache_frame_free(&found);
+	// Notes too long to be ours.
+	SandCacheFrame frame = many_frame(20, 90, 40);
+	frame.note_bytes = SAND_CACHE_NOTES_LIMIT + 1;
+	CHECK_STATUS(sand_cache_write(folder, &frame, NULL, NULL, &err), SAND_ERROR_ARGUMENT, &err);
+	CHECK_CONTAINS(err.message, "bytes of notes, expected at most");
+	folder_remove(folder);
+}
+
+static void slow_numbers_are_rounded_only_as_far_as_allowed(void)
+{
+	folder_make(folder);
+	SandError err = {0};
+	SandCacheFrame frame = many_frame(1, MANY, MANY);
+	for (int i = 0; i < 3 * MANY; ++i)
+	{
+		many_velocities[i] = (float)(sand_random(3, (uint64_t)i) - 0.5) * (i % 2 == 0 ? 10.0f : 1e-3f);
+	}
+	uint64_t plain = 0, rounded = 0;
+	SandCacheOptions options = {.tolerance = 1e-4};
+	CHECK_STATUS(sand_cache_measure(&frame, &options, &plain, &err), SAND_OK, &err);
+	options.velocity_tolerance = 4e-3;
+	CHECK_STATUS(sand_cache_write(folder, &frame, &options, &rounded, &err), SAND_OK, &err);
+	SandCacheFrame found;
+	CHECK_STATUS(sand_cache_read(folder, 1, NULL, &found, &err), SAND_OK, &err);
+	const float *v = found.arrays[2].data;
+	double worst = 0;
+	for (int i = 0; i < MANY; ++i)
+	{
+		double square = 0;
+		for (int k = 0; k < 3; ++k)
+		{
+			double error = (double)v[3 * i + k] - (double)many_velocities[3 * i + k];
+			square += error * error;
+		}
+		worst = fmax(worst, sqrt(square));
+	}
+	printf("  %" PRIu64 " bytes, %" PRIu64 " when velocities may be off by 4e-3 m/s; off by %.3g\n", plain, rounded,
+	       worst);
+	CHECK(worst > 1e-3 && worst <= 4e-3);
+	CHECK(rounded < plain - 3 * MANY / 2);
+	CHECK(found.arrays[2].error > 0 && (double)found.arrays[2].error <= 4e-3);
+	sand_cache_frame_free(&found);
+	options.velocity_tolerance = -1;
+	CHECK_STATUS(sand_cache_write(folder, &frame, &options, NULL, &err), SAND_ERROR_ARGUMENT, &err);
+	folder_remove(folder);
+}
+
 static void a_frame_above_the_byte_limit_is_not_written(void)
 {
 	folder_make(folder);
@@ -1224,7 +1398,7 @@ static void a_frame_above_the_byte_limit_is_not_written(void)
 	folder_remove(folder);
 }
 
-static void signed_lies_of_version_2_are_refused(void)
+static void signed_lies_of_version_3_are_refused(void)
 {
 	enum
 	{
@@ -1237,6 +1411,11 @@ static void signed_lies_of_version_2_are_refused(void)
 	    {NEW_AT_ENGINE + 63, 1, 'x', "engine's name in the header"},
 	    {NEW_AT_EXACT_COUNT, 4, 91, "91 exact elements of 90"},
 	    {NEW_AT_FLAGS, 4, 2, "refers to frame 10"},
+	    {NEW_AT_FLAGS, 4, 4, "refers to frame 10"},
+	    {NEW_AT_NOTES_CHECKSUM, 8, 1, "0 bytes of notes, which cannot be"},
+	    {NEW_AT_NOTE_BYTES, 4, 100, "100 bytes of notes, which cannot be"},
+	    {NEW_AT_NOTE_BYTES, 4, UINT32_MAX, "4294967295 bytes of notes, which cannot be"},
+	    {AT_VERSION, 4, 2, "refers to frame 10"},
 	    {NEW_AT_FLAGS, 4, 0, "refers to frame 10"},
 	    {NEW_AT_BASE_FRAME, 4, 12, "refers to frame 12"},
 	    {NEW_AT_BASE_IDENTITY, 8, 1, "was baked anew"},
@@ -1245,6 +1424,7 @@ static void signed_lies_of_version_2_are_refused(void)
 	    {AT_COUNT, 4, 91, "was baked anew"},
 	    {AT_COUNT, 4, UINT32_MAX, "levels"},
 	    {FIRST + NEW_AT_ENTRY_ENCODING, 4, 4, "encoding 4"},
+	    {FIRST + NEW_AT_ENTRY_ENCODING, 4, 6, "encoding 6"},
 	    {FIRST + NEW_AT_ENTRY_WORD_BYTES, 4, 0, "with 0 bytes a number"},
 	    {FIRST + NEW_AT_ENTRY_WORD_BYTES, 4, 5, "with 5 bytes a number"},
 	    {FIRST + NEW_AT_ENTRY_STEP, 8, 0, "encoding 1"},
@@ -1253,7 +1433,7 @@ static void signed_lies_of_version_2_are_refused(void)
 	    {FIRST + NEW_AT_ENTRY_RESERVED + 39, 1, 1, "'position': the reserved bytes"},
 	    {FIRST + AT_ENTRY_OFFSET, 8, 0, "at 0, expected"},
 	    {FIRST + AT_ENTRY_BYTES, 8, UINT64_MAX, "but the file has"},
-	    {FIRST + AT_ENTRY_BYTES, 8, 8, "8 bytes at 768, expected 52 or more at 768"},
+	    {FIRST + AT_ENTRY_BYTES, 8, 8, "8 bytes at 896, expected 52 or more at 896"},
 	    {FIRST + AT_ENTRY_CHECKSUM, 8, 7, "'position': the checksum is 0000000000000007"},
 	};
 	Pair pair = compact_pair();
@@ -1295,7 +1475,7 @@ static void caches_of_every_version_still_load(void)
 		}
 		CHECK_INT(found.version, version);
 		CHECK_INT(found.count, 40);
-		CHECK_INT(found.array_count, 4);
+		CHECK_INT(found.array_count, version < 3 ? 4 : 6);
 		CHECK_INT(found.settings_hash, 11);
 		CHECK_INT(found.state_hash, 22);
 		CHECK_NEAR(found.seconds, 0.5, 0);
@@ -1312,17 +1492,41 @@ static void caches_of_every_version_still_load(void)
 		}
 		sand_cache_frame_free(&found);
 	}
-	// Of version 2 also a frame that refers to another, and every fourth grain of it alone.
-	SandError err = {0};
-	SandCacheFrame found;
-	SandCacheWanted wanted = {.every = 4};
-	if (CHECK_STATUS(sand_cache_read(path, 11, &wanted, &found, &err), SAND_OK, &err))
+	// From version 2 on also a frame that refers to another, and every fourth grain of it alone.
+	for (int version = 2; version <= SAND_CACHE_VERSION; ++version)
 	{
+		snprintf(path, sizeof path, "%.3000s/version_%d", root != NULL ? root : "tests/golden", version);
+		SandError err = {0};
+		SandCacheFrame found;
+		SandCacheWanted wanted = {.every = 4, .has_notes = true};
+		if (!CHECK_STATUS(sand_cache_read(path, 11, &wanted, &found, &err), SAND_OK, &err))
+		{
+			continue;
+		}
 		CHECK(found.has_base && found.base_frame == 10);
 		CHECK_INT(found.count, 10);
 		CHECK_NEAR(((const float *)found.arrays[0].data)[3], 0.29, 1e-4);  // moved by 0.25 m
 		CHECK_NEAR(((const float *)found.arrays[0].data)[18], 0.24, 1e-4); // as in frame 10
+		if (version > 2)
+		{
+			static const char notes[] = "{\"sources\": [\"D\xC3\xBCne\"]}";
+			CHECK_INT(found.motion_hash, 44);
+			CHECK_INT(found.note_bytes, sizeof notes - 1);
+			CHECK(found.notes != NULL && memcmp(found.notes, notes, sizeof notes - 1) == 0);
+			CHECK_INT(found.array_count, 6);
+			CHECK_NEAR(((const float *)found.arrays[4].data)[9], 0.02f, 0);
+			CHECK_INT(((const int32_t *)found.arrays[5].data)[9], 36);
+		}
 		sand_cache_frame_free(&found);
+		SandCheckpointInfo *infos = NULL;
+		int count = 0;
+		CHECK_STATUS(sand_checkpoint_list(path, true, &infos, &count, &err), SAND_OK, &err);
+		CHECK_INT(count, version == 2 ? 1 : 2);
+		for (int i = 0; i < count; ++i)
+		{
+			CHECK(infos[i].error[0] == '\0');
+		}
+		sand_free(infos);
 	}
 }
 
@@ -1506,8 +1710,10 @@ void test_cache(void)
 	RUN(the_file_is_the_same_for_every_thread_count);
 	RUN(resting_grains_are_stored_once_and_come_back);
 	RUN(a_frame_without_its_base_is_named_and_a_renewed_base_keeps_it);
+	RUN(what_does_not_change_is_kept_once_and_so_are_the_notes);
+	RUN(slow_numbers_are_rounded_only_as_far_as_allowed);
 	RUN(a_frame_above_the_byte_limit_is_not_written);
-	RUN(signed_lies_of_version_2_are_refused);
+	RUN(signed_lies_of_version_3_are_refused);
 	RUN(caches_of_every_version_still_load);
 	RUN(every_failing_allocation_is_reported);
 	RUN(every_failing_system_call_is_reported);

@@ -10,6 +10,8 @@ import sys
 import time
 
 import barchan
+import barchan.cache_command
+import numpy as np
 
 ADDON = pathlib.Path(__file__).resolve().parents[2] / "addon"
 LAST = 24
@@ -28,9 +30,20 @@ corners = np.array([(i, j, k) for i in (0, 1) for j in (0, 1) for k in (0, 1)], 
 quads = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
 faces = np.array([row for a, b, c, d in quads for row in ((a, b, c), (a, c, d))], np.int32)
 floor = np.array([(-2, -2, 0), (2, -2, 0), (2, 2, 0), (-2, 2, 0)], np.float32)
+animated = ()
+if options.get("job", {}).pop("is_animated", False):
+    # A paddle that goes to and fro, read a little longer than it is baked; changed: from that frame on it goes otherwise.
+    times = np.arange(last + 6) / 24
+    changed = options["job"].pop("changed", 1000)
+    way = np.where(np.arange(last + 6) < changed - 1, 0.1, 0.12) * np.sin(2 * np.pi * times / 0.4) + 0.7
+    samples = np.concatenate((np.stack((way, way * 0, way * 0 + 0.3), axis=1), np.tile((1.0, 0, 0, 0), (len(way), 1))), axis=1)
+    animated = (job.Collider("Paddle", corners * np.float32(0.2), faces, job.Track(1 / 24, samples)),)
+if options.get("job", {}).pop("is_emitting", False):
+    options["job"]["emitters"] = (job.Emitter("Tap", corners * np.float32(0.2) + np.float32((1.2, 1.2, 0.6)), faces,
+                                              rate=200.0, end=0.3),)
 the_job = job.Job(
     sand=(job.Source("Block", corners * np.float32(0.3) + np.float32(0.05), faces),),
-    colliders=(job.Collider("Floor", floor, np.array([(0, 1, 2), (0, 2, 3)], np.int32)),),
+    colliders=(job.Collider("Floor", floor, np.array([(0, 1, 2), (0, 2, 3)], np.int32)), *animated),
     bodies=(job.Body("Crate", corners * np.float32(0.2), faces, np.array((0.8, 0.0, 0.1)), np.array((1.0, 0, 0, 0))),),
     folder=folder, frame_start=1, frame_end=last, frame_seconds=1 / 24, threads=1, sleep_speed=0.01,
     **{"engine": "CPU", "checkpoint_interval": 4, **options.pop("job", {})},
@@ -119,6 +132,104 @@ def test_a_finished_bake_is_extended_and_damage_is_mended(tmp_path):
     # From a frame on: those are baked again and nothing is doubled.
     assert finish(folder, resume=True, resume_frame=21)["baked"] == LAST - 20
     assert contents(folder) == expected
+
+
+def test_frames_say_what_every_element_is_by_name(tmp_path):
+    folder = tmp_path / "cache"
+    assert finish(folder, 12, job={"is_emitting": True})["state"] == "DONE"
+    for number in (1, 10, 12):
+        frame = barchan.read_frame(folder, number, notes=True)
+        arrays, notes = frame["arrays"], json.loads(frame["notes"])
+        count = len(arrays["position"])
+        assert set(arrays) == set("position rotation velocity spin radius shape material source id age flags".split())
+        names = [notes["sources"][k] for k in arrays["source"]]
+        assert names[0] == "Crate" and names[1] == "Block" and names[-1] == "Tap" and set(names) == {"Crate", "Block", "Tap"}
+        shapes = [notes["shapes"][k] for k in arrays["shape"]]
+        assert shapes[0]["name"] == "Crate" and shapes[1]["name"] == shapes[-1]["name"] == "Tetrahedron"
+        assert shapes[1]["sphere_count"] == 4 and len(shapes[1]["centres"]) == 4
+        assert notes["materials"][arrays["material"][1]]["name"] == "Sand"
+        assert notes["materials"][arrays["material"][0]]["density"] == 2600.0
+        assert (arrays["radius"][1:] == np.float32(0.02)).all() and arrays["radius"][0] > 0
+        assert arrays["id"].tolist() == list(range(count))
+        given = arrays["source"] != notes["sources"].index("Tap")
+        births = frame["seconds"] - arrays["age"]
+        assert abs(births[given]).max() <= 5.1e-4  # s, as coarse as ages are kept
+        due = np.arange((~given).sum()) / 200.0
+        born = due <= frame["seconds"]
+        assert abs(births[~given][born] - due[born]).max() <= 5.1e-4
+        assert (arrays["age"][~given][~born] == 0).all()
+        assert (((arrays["flags"] & 8) != 0)[given] == False).all()  # noqa: E712
+    # What does not change costs nothing but its line in the table.
+    whole, later = (barchan.frame_info(folder, number)["arrays"] for number in (10, 12))
+    for name in ("shape", "material", "source", "id", "radius"):
+        assert later[name]["encoding"] in ("same", "one") and later[name]["bytes"] <= 4, (name, later[name])
+    assert whole["flags"]["bytes"] < count  # less than a byte each
+
+
+def test_kept_checkpoints_are_where_a_bake_from_an_earlier_frame_starts(tmp_path):
+    folder, keep = tmp_path / "cache", {"keep_interval": 5}
+    finish(folder, job=keep)
+    expected = contents(folder)
+    found = barchan.list_checkpoints(folder, verify=True)
+    assert [one["frame"] for one in found if one["is_kept"]] == [6, 11, 16, 21]
+    assert [one["error"] for one in found] == [""] * 6
+    report = barchan.cache_command.verify(folder)
+    assert report["is_good"] and report["kept_checkpoints"] == [6, 11, 16, 21]
+    # From frame 13 on, without the two that take turns: from the one kept of frame 11.
+    (folder / "checkpoint_a.sand").unlink()
+    (folder / "checkpoint_b.sand").unlink()
+    settings_hash = barchan.frame_info(folder, 1)["settings_hash"]
+    plan = barchan.cache_command.plan(folder, settings_hash, 1, LAST, range(13, LAST + 1))
+    assert plan["checkpoint"]["frame"] == 11
+    assert finish(folder, resume=True, resume_frame=13, job=keep)["baked"] == LAST - 12
+    assert contents(folder) == expected
+    # A range baked again in the middle, from the checkpoint before it: the frames around it stay.
+    for number in (8, 9):
+        (folder / f"frame_{number:06d}.sand").unlink()
+    assert finish(folder, resume=True, job=keep)["baked"] == 2
+    assert contents(folder) == expected
+    # A damaged one is passed over and named by verify.
+    (folder / "checkpoint_000021.sand").write_bytes(b"torn")
+    report = barchan.cache_command.verify(folder)
+    assert not report["is_good"] and "checkpoint_000021.sand" in report["checkpoint_errors"][0]
+    # They give way to frames when the limit is near.
+    size = sum(path.stat().st_size for path in folder.glob("frame_*.sand"))
+    checkpoint = (folder / "checkpoint_000016.sand").stat().st_size
+    tight = tmp_path / "tight"
+    result = finish(tight, job={**keep, "byte_limit": size + 3 * checkpoint + checkpoint // 2}, is_estimate_off=True)
+    assert result["state"] == "DONE", result
+    assert {name: data for name, data in contents(tight).items()} == expected
+    kept = [one["frame"] for one in barchan.list_checkpoints(tight) if one["is_kept"]]
+    assert len(kept) < 4, kept
+
+
+def test_a_bake_with_animation_is_extended_and_a_changed_past_is_told(tmp_path):
+    job = {"is_animated": True, "keep_interval": 5}
+    assert finish(tmp_path / "whole", job=job)["state"] == "DONE"
+    expected = contents(tmp_path / "whole")
+    folder = tmp_path / "cache"
+    assert finish(folder, 13, job=job)["baked"] == 13
+    result = finish(folder, resume=True, job=job)
+    assert (result["state"], result["baked"]) == ("DONE", LAST - 13), result
+    assert contents(folder) == expected
+    # From frame 18 on it moves otherwise: refused by name, then baked again from there, or from the change on.
+    changed = {**job, "changed": 18}
+    result = finish(folder, resume=True, job=changed)
+    assert result["state"] == "FAILED" and "another animation" in result["error"], result
+    assert contents(folder) == expected
+    first = int(result["error"].split()[1])
+    assert first in (17, 18), result  # a little ahead of the change
+    result = finish(folder, resume=True, resume_frame=first + 1, job=changed)
+    assert result["state"] == "FAILED", result
+    result = finish(folder, resume=True, resume_frame=first, job=changed)
+    assert (result["state"], result["baked"]) == ("DONE", LAST + 1 - first), result
+    finish(tmp_path / "other", job=changed)
+    other = contents(tmp_path / "other")
+    frames = {name for name in other if name.startswith("frame_")}
+    states = [barchan.frame_info(tmp_path / "other", n)["state_hash"] for n in range(1, LAST + 1)]
+    assert [barchan.frame_info(folder, n)["state_hash"] for n in range(1, LAST + 1)] == states
+    assert frames == {name for name in contents(folder) if name.startswith("frame_")}
+    assert other["frame_000024.sand"] != expected["frame_000024.sand"]
 
 
 def test_other_settings_or_times_are_refused_and_frames_stay(tmp_path):

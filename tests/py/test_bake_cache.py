@@ -170,17 +170,19 @@ def test_verify_and_info_print_json_and_an_exit_code(whole_bake, tmp_path, capsy
     report = json.loads(output)
     assert code == 0 and report["frames"] == LAST and report["damaged"] == []
     assert report["kinds"][0]["engine"] == "cpu" and report["kinds"][0]["grains"] == 27
-    assert report["kinds"][0]["arrays"]["rotation"] == {"type": "float32", "components": 4, "encoding": "turn"}
+    assert report["kinds"][0]["arrays"]["rotation"] == {"type": "float32", "components": 4}
+    assert 0 < report["array_bytes_per_grain"]["rotation"] < report["bytes_per_grain"]
+    assert [row["error"] for row in report["checkpoints"]] == ["", ""] and report["notes"] == {}
     folder = tmp_path / "cache"
     barchan.make_folder(folder)
     barchan.write_frame(folder, 1, {"a": [1.0]})
     data = bytearray((folder / "frame_000001.sand").read_bytes())
-    data[8] = 3
+    data[8] = 4
     (folder / "frame_000002.sand").write_bytes(data)
     code, output, _ = run("verify", folder)
     report = json.loads(output)
     assert code == 1 and [row["frame"] for row in report["damaged"]] == [2]
-    assert "format version 3, this Barchan reads versions 1 to 2" in report["damaged"][0]["error"]
+    assert "format version 4, this Barchan reads versions 1 to 3" in report["damaged"][0]["error"]
     assert json.loads(run("info", folder)[1])["damaged"][0]["frame"] == 2
     code, output, errors = run("verify", tmp_path / "missing")
     assert code == 1 and output == "" and "There is no folder" in errors
