@@ -381,10 +381,10 @@ class BARCHAN_OT_export(bpy.types.Operator):
         ending = next(item[3] for item in sequence.FORMATS if item[0] == self.to)
         folder = bpy.path.abspath(self.directory or "//") or os.getcwd()
         radius, shape = playback.baked_size(scene)
-        folder = properties.cache_folder(scene)
-        shape = "spheres" if bake.read_notes(folder).get("shapes") else shape.lower()  # older frames do not tell
+        cache = properties.cache_folder(scene)
+        shape = "spheres" if bake.read_notes(cache).get("shapes") else shape.lower()  # older frames do not tell
         return sequence.Export(
-            properties.cache_folder(scene),
+            cache,
             self.to,
             os.path.join(folder, f"{name}_sand{ending}"),
             radius=radius,

@@ -497,7 +497,7 @@ class BarchanScene(bpy.types.PropertyGroup):
     keep_interval: IntProperty(
         name="Keep Every",
         description="Frames after which a checkpoint is kept for good, so that From Here starts at the one before the chosen "
-        "frame; each takes about as much disk as twenty frames. 0 keeps none",
+        "frame; each takes about as much disk as twenty frames, 0 keeps none",
         default=50,
         min=0,
         max=10000,
