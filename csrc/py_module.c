@@ -833,8 +833,8 @@ static int module_exec(PyObject *module)
 {
 	SandPyState *state = sand_py_state(module);
 	if (PyArray_ImportNumPyAPI() < 0 || add_exceptions(module, state) != 0 || sand_py_add_types(module, state) != 0 ||
-	    sand_py_add_sampler(module) != 0 || sand_py_add_gpu(module) != 0 || sand_py_add_cache(module) != 0 ||
-	    sand_py_add_between(module) != 0)
+	    sand_py_add_sampler(module) != 0 || sand_py_add_gpu(module) != 0 || sand_py_add_light(module) != 0 ||
+	    sand_py_add_cache(module) != 0 || sand_py_add_between(module) != 0)
 	{
 		return -1;
 	}

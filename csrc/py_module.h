@@ -97,6 +97,9 @@ int sand_py_add_sampler(PyObject *module);
 /// Adds devices (py_gpu.c). -1 with an exception.
 int sand_py_add_gpu(PyObject *module);
 
+/// Adds Light (py_light.c). -1 with an exception.
+int sand_py_add_light(PyObject *module);
+
 /// Adds the functions of the cache, Writer and Lock (py_cache.c). -1 with an exception.
 int sand_py_add_cache(PyObject *module);
 

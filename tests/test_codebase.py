@@ -61,9 +61,10 @@ CORE = {
     "checkpoint": {"base", "cache", "io"},
     "lock": {"base", "cache", "io"},
     "writer": {"base", "cache", "checkpoint"},
+    "light": {"base", "gpu"},
     "gpu": {"base", "layout", "shaders"},  # shaders/layout.h, and the header that shaders/embed.py makes
 }
-PYTHON_ROOMS = {"py_between", "py_cache", "py_gpu", "py_module", "py_sampler", "py_types"}
+PYTHON_ROOMS = {"py_between", "py_cache", "py_gpu", "py_light", "py_module", "py_sampler", "py_types"}
 ROOMS = {**CORE, **{room: set(CORE) | PYTHON_ROOMS for room in PYTHON_ROOMS}}
 
 # System headers that live in one room only: pattern -> files that may include it.
@@ -401,7 +402,7 @@ def test_c_is_ascii():
 def test_every_room_is_a_pair_with_a_first_line():
     for source in sorted(CSRC.glob("*.c")):
         header = source.with_suffix(".h")
-        is_own = source.name not in ("py_between.c", "py_cache.c", "py_gpu.c", "py_sampler.c", "py_types.c")  # py_module.h speaks for these
+        is_own = source.name not in ("py_between.c", "py_cache.c", "py_gpu.c", "py_light.c", "py_sampler.c", "py_types.c")  # py_module.h speaks for these
         assert header.exists() or not is_own, "%s has no header: its contract" % name_of(source)
         for path in [source, header]:
             if path.exists():

@@ -123,7 +123,7 @@ def check_paths(arguments):
         raise barchan.Error("There is no file '%s': give the path of the extension zip." % arguments.install)
 
 
-def program_command(program, arguments, words):
+def program_command(program, arguments, words, command="bake"):
     """The command line of a Blender program, after the extension is installed where that was asked for."""
     program_version(program)
     options = ["--factory-startup"] if arguments.factory_startup else []
@@ -136,7 +136,7 @@ def program_command(program, arguments, words):
             raise barchan.Error("'%s' could not install '%s': see the lines above." % (program, arguments.install))
     # Enabled for this run whatever the settings say; the file is opened by the command itself, so that what other
     # add-ons print on the way is kept out of the report.
-    return [program, "--background", *options, "--addons", ADDON, "--command", "barchan", "bake", *words]
+    return [program, "--background", *options, "--addons", ADDON, "--command", "barchan", command, *words]
 
 
 def run(arguments):

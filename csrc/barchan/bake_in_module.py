@@ -1,6 +1,6 @@
-"""Blender as a module of this Python, with the Barchan add-on, for `python -m barchan bake`.
+"""Blender as a module of this Python, with the Barchan add-on, for `python -m barchan bake` and `preview`.
 
-Comes in: words: the path of an extension zip to install, or nothing, then "bake" and its options. Goes out: what the add-on's
+Comes in: words: the path of an extension zip to install, or nothing, then "bake" or "preview" and its options. Goes out: what the add-on's
 command does, and its exit code.
 """
 
@@ -28,7 +28,7 @@ def main(words):
     except ImportError as error:
         print("barchan: Blender's module cannot be loaded (%s)." % error, file=sys.stderr)
         return 1
-    if words[0] != "bake":
+    if words[0] not in ("bake", "preview"):
         archive = words.pop(0)
         try:
             bpy.ops.extensions.package_install_files(filepath=archive, repo="user_default", enable_on_install=True)

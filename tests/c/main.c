@@ -138,6 +138,7 @@ static const struct
     {"track", test_track},
     {"between", test_between},
     {"gpu", test_gpu},
+    {"light", test_light},
     {"gltwins", test_gltwins},
     {"glsim", test_glsim},
     {"glsample", test_glsample},

@@ -1,0 +1,7 @@
+// 80_screen: one triangle over the whole target.
+// In: three vertices without inputs. Out: their places.
+
+void main()
+{
+	gl_Position = vec4(gl_VertexID == 1 ? 3.0 : -1.0, gl_VertexID == 2 ? 3.0 : -1.0, 0.0, 1.0);
+}
