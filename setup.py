@@ -1170,8 +1170,8 @@ def on_bench_line(line, progress):
         print(("\r\x1b[K" if progress.is_terminal else "") + line, flush=True)
 
 
-def bench_playback():
-    """Frame changes in Blender, with the add-on of this tree and the wheel of its core."""
+def bench_playback(is_render):
+    """Frame changes or renders in Blender, with the add-on of this tree and the wheel of its core."""
     home = prepare()
     install_wheel(home)
     user_folder = BUILD / "blender" / "bench"
@@ -1179,13 +1179,14 @@ def bench_playback():
     user_folder.mkdir(parents=True)
     env = clean_environment(PYTHONPATH=str(ROOT / ".venv" / "wheel"), BLENDER_USER_RESOURCES=str(user_folder))
     command = [home.inner, ROOT / "bench" / "playback.py", "--command", " ".join(["python3 setup.py"] + sys.argv[1:])]
+    command += ["--render"] * is_render
     must(run(command, "Bench", on_line=on_bench_line, env=env), "The bench failed")
     return 0
 
 
 def command_bench(arguments):
-    if arguments.playback:
-        return bench_playback()
+    if arguments.playback or arguments.render:
+        return bench_playback(arguments.render)
     is_own = arguments.scaling or arguments.sleep or arguments.mesh or arguments.cache
     wants_peers = not arguments.gl and (bool(arguments.work) or not is_own)
     if (wants_peers or arguments.gl) and not (PEERS / "data").is_dir():
@@ -1267,6 +1268,7 @@ def main():
     bench.add_argument("--sleep", action="store_true", help="instead: a bed asleep against the same bed awake")
     bench.add_argument("--cache", action="store_true", help="instead: a frame of 1M grains to disk and back, beside its bytes")
     bench.add_argument("--playback", action="store_true", help="instead: frame changes in Blender, 100K and 1M grains")
+    bench.add_argument("--render", action="store_true", help="instead: memory of Cycles with 1M grains")
     bench.add_argument("--mesh", action="store_true", help="instead: points on a mesh, beside open3d and pymeshlab")
     bench.add_argument("--gl", action="store_true", help="instead: the gl engine beside the cpu engine, time per pass")
     bench.add_argument("--work", action="append", help="only this comparison: w1-10000, w1-100000, w2-10000")

@@ -6,13 +6,18 @@ A frame change is `Scene.frame_set` to a random frame: the handler reads and dec
 memory), copies it into the carrier, and Blender evaluates the node group to points. Beside it, in turn with it: the copy
 of the same arrays alone (`foreach_set`), and a frame change whose handler does that copy and nothing else. Medians count:
 a scrub shows every frame once. Frames that playback keeps in memory are thrown away before each change.
+
+With --render: a million tetrahedral grains in Cycles instead, 480 x 270 at 16 samples, each display in a process of its own, and
+the most memory that the process held.
 """
 
 import argparse
 import importlib.util
 import os
 import pathlib
+import resource
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -129,12 +134,84 @@ def leak(scene, frame_count):
     return marks
 
 
+RENDERS = {  # Scene.barchan.display and settings of Scene.barchan_look
+    "points": ("POINTS", {}),
+    "rounded grains": ("GRAINS", {"kind": "ROUNDED"}),
+    "by distance": ("GRAINS", {"kind": "ROUNDED", "by_distance": True}),
+}
+
+
+def render(name, folder, count):
+    """Renders one picture in this process; prints seconds and peak memory in MiB."""
+    import mathutils
+
+    scene = make_scene(folder, count, 2)
+    scene.barchan.display, settings = RENDERS[name]
+    for key, value in settings.items():
+        setattr(scene.barchan_look, key, value)
+    scene.frame_set(1)
+    side = 2.2 * RADIUS * (count / 2) ** (1 / 3)
+    camera = bpy.data.objects.new("Camera", bpy.data.cameras.new("Camera"))
+    scene.collection.objects.link(camera)
+    camera.location = (1.6 * side, -0.9 * side, 2.6 * side)
+    camera.rotation_euler = (mathutils.Vector((0.5 * side, 0.5 * side, side)) - camera.location).to_track_quat("-Z", "Y").to_euler()
+    scene.camera = camera
+    sun = bpy.data.objects.new("Sun", bpy.data.lights.new("Sun", "SUN"))
+    sun.data.energy = 3.0
+    sun.rotation_euler = (0.9, 0.0, 0.5)
+    scene.collection.objects.link(sun)
+    scene.render.engine = "CYCLES"
+    scene.cycles.samples = 16
+    scene.cycles.use_denoising = False
+    scene.render.resolution_x, scene.render.resolution_y = 480, 270
+    scene.render.filepath = str(folder / f"{name}.png")
+    seconds = timed(lambda: bpy.ops.render.render(write_still=True)) / 1e3
+    print(f"RENDERED {seconds:.1f} {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f}", flush=True)
+    os._exit(0)
+
+
+def render_all(options, report):
+    count = SIZES[-1][0]
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = pathlib.Path(scratch) / "frames"
+        write_frames(folder, count, 2, 0.5)
+        for name in RENDERS:
+            report.show(name)
+            others = bench.Others()
+            command = [sys.executable, __file__, "--one", name, "--folder", str(folder)]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            cores = others.cores()
+            seconds, mib = next(line.split()[1:] for line in done.stdout.splitlines() if line.startswith("RENDERED"))
+            report.result(
+                work="render",
+                n=count,
+                peer=name,
+                threads=os.cpu_count(),
+                repeats=1,
+                milliseconds=round(1e3 * float(seconds)),
+                peak_mib=int(mib),
+                other_cpu=round(cores, 2),
+            )
+            if options.keep:
+                (folder / f"{name}.png").replace(pathlib.Path(options.keep) / f"{name}.png")
+            report.advance(name)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--out", default=bench.ROOT / "bench")
     parser.add_argument("--command", default="bench/playback.py")
+    parser.add_argument("--render", action="store_true")
+    parser.add_argument("--keep", help="folder that the pictures of --render go to")
+    parser.add_argument("--one", choices=RENDERS, help="of --render, in this process")
+    parser.add_argument("--folder", type=pathlib.Path, help="frames for --one")
     options = parser.parse_args()
     load_addon()
+    if options.one:
+        render(options.one, options.folder, SIZES[-1][0])
+    if options.render:
+        render_all(options, bench.Report(options.out, options.command, len(RENDERS)))
+        os._exit(0)
     report = bench.Report(options.out, options.command, 2 * len(SIZES) + 1)
     with tempfile.TemporaryDirectory() as scratch:
         for count, frame_count in SIZES:

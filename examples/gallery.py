@@ -28,19 +28,19 @@ CLOSE = {"kind": "ROUNDED", "by_distance": True, "variation": 0.25, "glints": 0.
 BROKEN = {**CLOSE, "kind": "ANGULAR"}
 
 PICTURES = {
-    "crown": Picture("splash", 29, (0.75, -1.45, 1.02), (0.0, 0.0, 0.34), 42.0, 0, CLOSE, None,
-                     "A steel ball throws a crown of dry desert sand"),
+    "impact": Picture("splash", 28, (0.42, -0.80, 0.46), (0.0, 0.0, 0.27), 40.0, 0, CLOSE, (40, 110),
+                      "A steel ball drives into dry desert sand"),
     "crater": Picture("splash", 84, (0.40, -0.62, 0.66), (0.0, 0.02, 0.22), 35.0, 0, CLOSE, (28, 120),
                       "The crater under a low sun: dry"),
     "crater-wet": Picture("splash", 84, (0.40, -0.62, 0.66), (0.0, 0.02, 0.22), 35.0, 0, {**CLOSE, "wet": 1.0}, (28, 120),
                           "The same crater, wet: darker, deeper, shinier"),
-    "grains": Picture("splash", 84, (0.30, -0.36, 0.30), (0.24, -0.20, 0.20), 60.0, 2.8, CLOSE, (35, 100),
+    "grains": Picture("splash", 84, (0.30, -0.36, 0.30), (0.24, -0.20, 0.20), 60.0, 11, CLOSE, (35, 100),
                       "Grains: rounded, iron-stained quartz"),
-    "grains-black": Picture("splash", 84, (0.30, -0.36, 0.30), (0.24, -0.20, 0.20), 60.0, 2.8, {**BROKEN, "sand": "BLACK"},
+    "grains-black": Picture("splash", 84, (0.30, -0.36, 0.30), (0.24, -0.20, 0.20), 60.0, 11, {**BROKEN, "sand": "BLACK"},
                             (35, 100), "Grains: angular basalt with olivine"),
     "blade": Picture("bulldozer", 130, (1.55, -1.15, 0.62), (0.62, 0.0, 0.10), 35.0, 0, CLOSE, (24, 140),
                      "A blade heaps dry sand with crates in it"),
-    "dune": Picture("bulldozer", 160, (1.55, -0.75, 0.30), (0.85, 0.05, 0.06), 28.0, 0, {**CLOSE, "sand": "RED"}, (12, 150),
+    "dune": Picture("bulldozer", 160, (1.95, -1.15, 0.42), (0.75, 0.1, 0.10), 40.0, 0, {**CLOSE, "sand": "RED"}, (12, 150),
                     "The heap that the blade left, as a red dune under an evening sun"),
     "pour": Picture("bowl", 72, (0.62, -1.25, 0.92), (0.0, 0.0, 0.34), 38.0, 0, {**CLOSE, "sand": "BEACH"}, None,
                     "Beach sand pours into a bowl, a shutter of half a frame open"),
@@ -56,13 +56,18 @@ def add_sun(scene, height, direction):
     for ob in [ob for ob in scene.objects if ob.type == "LIGHT"]:
         bpy.data.objects.remove(ob)
     light = bpy.data.lights.new("Sun", "SUN")
-    light.energy = 4.2
+    light.energy = 3.0
     light.angle = math.radians(0.53)
     light.color = (1.0, 0.93, 0.82) if height > 20 else (1.0, 0.80, 0.58)
     ob = bpy.data.objects.new("Sun", light)
     ob.rotation_euler = (math.radians(90 - height), 0.0, math.radians(direction))
     scene.collection.objects.link(ob)
-    common.add_world(scene, (0.42, 0.58, 0.90), 0.55)
+    common.add_world(scene, (0.42, 0.58, 0.90), 0.40)
+    for name in ("Tray",):  # its glass would only add noise
+        if name in scene.objects:
+            scene.objects[name].hide_render = True
+    if "Backdrop" in scene.objects:
+        scene.objects["Backdrop"].data.materials[0] = common.plain_material("Earth", (0.30, 0.24, 0.17), 0.95)
 
 
 def set_camera(scene, picture):
@@ -103,7 +108,6 @@ def render(name, folder, arguments):
             add_sun(scene, *picture.sun)
         size = [length * arguments.percent // 100 for length in SIZE]
         common.set_render(scene, size, max(1, SAMPLES * arguments.percent // 100))
-        scene.cycles.use_denoising = False  # it takes grains for noise
         scene.cycles.use_adaptive_sampling = False
         scene.render.use_motion_blur = name == "pour"
         scene.render.image_settings.file_format = "JPEG"

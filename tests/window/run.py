@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A Blender with a window, from Debian, in a folder of its own: installs the extension zip, runs session.py, keeps the pictures.
+"""A Blender with a window, from Debian, in a folder of its own: installs the extension zip, runs a session, keeps the pictures.
 
-    sudo python3 tests/window/run.py dist/barchan-VERSION.zip [--keep docs/window]
+    sudo python3 tests/window/run.py dist/barchan-VERSION.zip [--session view.py] [--keep docs/window]
 
 Needs root (debootstrap, chroot), the network the first time, about 2 GB under build/window, and Linux on x86-64. Not part of
 `setup.py test`. Mounts live in a namespace of their own and are gone when the program ends.
@@ -62,6 +62,7 @@ def main():
     parser = argparse.ArgumentParser(description="The add-on in a Blender with a window; pictures of its panels.")
     parser.add_argument("zip", type=pathlib.Path)
     parser.add_argument("--root", type=pathlib.Path, default=ROOT / "build" / "window" / SUITE)
+    parser.add_argument("--session", default="session.py", help="session.py: panels and a bake; view.py: spheres in the 3D view")
     parser.add_argument("--keep", type=pathlib.Path, help="folder that the pictures are copied to when all went well")
     arguments = parser.parse_args()
     if os.geteuid() != 0 or shutil.which("debootstrap") is None:
@@ -74,7 +75,7 @@ def main():
     (place / "home").mkdir(parents=True)
     (place / "out").mkdir()
     shutil.copyfile(arguments.zip, place / "barchan.zip")
-    shutil.copyfile(pathlib.Path(__file__).with_name("session.py"), place / "session.py")
+    shutil.copyfile(pathlib.Path(__file__).with_name(arguments.session), place / "session.py")
     code = inside(root, SESSION)
     if code == 0 and arguments.keep is not None:
         arguments.keep.mkdir(parents=True, exist_ok=True)
