@@ -26,6 +26,7 @@ def _load():
     try:
         import barchan
         import barchan.bake_command
+        import barchan.preview_command
         import barchan.cache_command
         import barchan.presets
     except Exception as error:  # a broken wheel raises anything from ImportError to SystemError; the panel must still draw

@@ -97,6 +97,27 @@ def read_object(ob, depsgraph):
     return job.Source(ob.name, _transform(vertices, matrix[:3, :3], matrix[:3, 3]), _outwards(triangles, matrix))
 
 
+def read_surface(ob, depsgraph):
+    """What is seen of an object: world-space vertices and triangles as arrays, and whether most of its faces are smooth; None
+    where it has no faces."""
+    evaluated = ob.evaluated_get(depsgraph)
+    try:
+        mesh = evaluated.to_mesh()
+    except RuntimeError:  # objects without geometry
+        return None
+    try:
+        if mesh is None or len(mesh.polygons) == 0:
+            return None
+        smooth = np.empty(len(mesh.polygons), bool)
+        mesh.polygons.foreach_get("use_smooth", smooth)
+    finally:
+        evaluated.to_mesh_clear()
+    vertices, triangles = _read_triangles(evaluated)
+    matrix = np.array(evaluated.matrix_world, np.float64)
+    placed = _transform(vertices, matrix[:3, :3], matrix[:3, 3])
+    return placed, _outwards(triangles, matrix), bool(smooth.mean() > 0.5)
+
+
 def stretch_of(matrix):
     """The symmetric factor S of a (3, 3) matrix = rotation S, rounded so that turned copies get the same bits."""
     squares, axes = np.linalg.eigh(matrix.T @ matrix)

@@ -20,7 +20,7 @@ import traceback
 
 import bpy
 
-from . import bake, engine, export, job, operators, playback, properties
+from . import bake, engine, export, job, operators, picture, playback, properties
 
 DONE, FAILED, USAGE, SIGNALLED = 0, 1, 2, 128  # exit codes; a signal's number is added to the last
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -40,6 +40,9 @@ def make_parser():
     parser = Parser(prog="barchan", description="Barchan: sand for Blender, without a window.")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
     engine.core.bake_command.add_options(commands.add_parser("bake", help="bake the sand of a .blend file into its cache folder"))
+    preview = commands.add_parser("preview", help="draw the cached frames of a .blend file, without a render")
+    engine.core.preview_command.add_options(preview, is_file_needed=False)
+    preview.set_defaults(is_preview=True, report_fd=None)
     return parser
 
 
@@ -263,6 +266,28 @@ def bake_file(arguments, stream, watch):
     return report
 
 
+def preview_file(arguments, watch):
+    """Opens and draws: the report that standard output gets. BakeError, Stopped."""
+    start = time.monotonic()
+    if arguments.file is not None:
+        open_file(arguments.file)
+    watch.check()
+    scene = bpy.context.scene
+    folder = properties.cache_folder(scene)
+    if not os.path.isdir(folder):
+        raise job.BakeError(f"There are no frames in '{folder}'; bake this file first")
+    if arguments.out is None:
+        arguments.out = engine.core.preview_command.default_out(bpy.data.filepath or folder)
+    bar = engine.core.export_command.Bar(sys.stderr)
+    try:
+        report = picture.draw(scene, folder, arguments, bar, lambda: watch.number != 0)
+    except engine.core.Cancelled:
+        raise Stopped from None
+    finally:
+        bar.close()
+    return {"event": "end", "state": "DONE", **report, "seconds": round(time.monotonic() - start, 3), "error": ""}
+
+
 def main(words):
     """Runs the words of a command line: the exit code. Never raises."""
     if engine.core is None:
@@ -274,10 +299,11 @@ def main(words):
         return left.code if isinstance(left.code, int) else USAGE
     with Watch() as watch, reports_apart(arguments.report_fd) as stream:
         try:
-            report = bake_file(arguments, stream, watch)
+            is_preview = getattr(arguments, "is_preview", False)
+            report = preview_file(arguments, watch) if is_preview else bake_file(arguments, stream, watch)
         except Stopped:
             report = {"event": "end", "state": "STOPPED", "error": ""}
-        except (job.BakeError, OSError, MemoryError, ValueError) as error:
+        except (job.BakeError, engine.core.Error, OSError, MemoryError, ValueError) as error:
             report = {"event": "end", "state": "FAILED", "error": engine.sentence(error)}
         except Exception as error:  # our own bug: the farm gets a code and the trace
             traceback.print_exc()
@@ -287,7 +313,8 @@ def main(words):
             print(f"barchan: {report['error']}", file=sys.stderr, flush=True)
             return FAILED
         if report["state"] == "STOPPED":
-            print("barchan: stopped; the frames so far are kept, --resume goes on.", file=sys.stderr, flush=True)
+            going_on = "" if getattr(arguments, "is_preview", False) else ", --resume goes on"
+            print(f"barchan: stopped; the frames so far are kept{going_on}.", file=sys.stderr, flush=True)
             return SIGNALLED + watch.number
         return DONE
 

@@ -25,23 +25,26 @@ float sunlight(vec3 place, vec3 normal, float turn)
 	{
 		return 1.0;
 	}
-	float texel = shade.floor_light.w;
-	float slant = 1.0 - max(dot(normal, shade.sun.xyz), 0.0);
-	vec3 raised = place + normal * texel * (0.7 + 2.0 * slant);
-	vec4 at = vec4(raised, 1.0);
+	vec4 at = vec4(place, 1.0);
 	vec3 seen = vec3(dot(shade.shadow_x, at), dot(shade.shadow_y, at), dot(shade.shadow_z, at));
 	if (any(lessThan(seen, vec3(0.0))) || any(greaterThan(seen, vec3(1.0))))
 	{
 		return 1.0;
 	}
-	vec2 radius = shade.up.w * vec2(length(shade.shadow_x.xyz), length(shade.shadow_y.xyz));
+	// Every place on the disc is compared with the surface's own plane there, a little nearer to the sun: as much as the plane
+	// rises within a texel.
+	vec2 per_m = vec2(length(shade.shadow_x.xyz), length(shade.shadow_y.xyz));
+	float deep = length(shade.shadow_z.xyz);
+	vec2 slope = vec2(dot(shade.shadow_x.xyz, normal), dot(shade.shadow_y.xyz, normal)) / per_m;
+	slope /= max(dot(normal, shade.sun.xyz), 0.1);
+	float reference = seen.z - deep * shade.floor_light.w * (0.5 + 0.75 * (abs(slope.x) + abs(slope.y)));
 	float lit = 0.0;
 	const int COUNT = 8;
 	for (int i = 0; i < COUNT; ++i)
 	{
 		float angle = GOLDEN * float(i) + 2.0 * PI * turn;
-		float reach = sqrt((float(i) + 0.5) / float(COUNT));
-		lit += texture(shadows, vec3(seen.xy + radius * reach * vec2(cos(angle), sin(angle)), seen.z));
+		vec2 aside = shade.up.w * sqrt((float(i) + 0.5) / float(COUNT)) * vec2(cos(angle), sin(angle)); // m
+		lit += texture(shadows, vec3(seen.xy + aside * per_m, reference + deep * dot(slope, aside)));
 	}
 	return lit / float(COUNT);
 }

@@ -12,6 +12,7 @@ import zlib
 
 import numpy as np
 
+from . import cache_command, exporter
 from ._core import CacheError, Cancelled, Error, frame_info, list_frames, read_frame, tetrahedron
 
 HIDDEN = 8 | 16  # flags of a grain that is not yet born or was taken by an outflow
@@ -188,21 +189,32 @@ TABLE = (0.20, 0.185, 0.165)
 
 
 class Frames:
-    """Frames of a cache as what Light.draw takes."""
+    """Frames of a cache as what Light.draw takes. Where the notes tell of which spheres a grain is, all are drawn; bodies, which
+    stand before the grains, are drawn when their spheres are told and the caller does not skip them."""
 
-    def __init__(self, folder, radius=None, shape="sphere", skip=None):
+    def __init__(self, folder, radius=None, shape=None, skip=None):
         if not os.path.isdir(folder):
             raise CacheError("There is no folder '%s': give the cache folder that the Barchan panel shows." % folder)
-        self.folder, self.shape = folder, shape
+        self.folder = folder
         self.numbers = list_frames(folder)[0]
         if not self.numbers:
             raise CacheError("There are no frames in '%s': bake first." % folder)
         info = frame_info(folder, self.numbers[0])
-        self.skip = int(info["exact_count"]) if skip is None else skip
-        self.has_radius = "radius" in info["arrays"]
+        notes = cache_command.first_notes(folder, self.numbers) if shape is None else {}
+        told = exporter.unit_shapes(notes) if "shape" in info["arrays"] and "radius" in info["arrays"] else []
+        self.is_told = bool(told) and radius is None
+        bodies = 0 if self.is_told else int(info["exact_count"])
+        self.skip = bodies if skip is None else skip
+        single = (np.zeros((1, 3), np.float32), np.ones(1, np.float32))
+        if self.is_told:
+            self.shapes = [single if one is None else one for one in told]
+            self.is_unknown = np.array([one is None for one in told])
+        else:
+            self.shapes = [single if shape != "tetrahedron" else (tetrahedron(1.0), np.ones(4, np.float32))]
+        self.reach = [float((np.linalg.norm(centres, axis=1) + radii).max()) for centres, radii in self.shapes]
         self.note = ""
         self.radius = radius
-        if radius is None and not self.has_radius:
+        if radius is None and "radius" not in info["arrays"]:
             self.radius = self._guess_radius()
             self.note = "The cache does not say how large the grains are: taken as %.3g m (--radius sets it)." % self.radius
 
@@ -218,52 +230,51 @@ class Frames:
             nearest.append(np.partition(apart, 1)[1])
         return max(0.5 * float(np.sqrt(np.median(nearest))), 1e-6)
 
+    def _shown(self, number):
+        """Places and reaches of the grains that are seen in a frame."""
+        grains = self.read(number)
+        is_seen = grains["hidden"] == 0
+        reach = grains["scales"] * np.array(self.reach, np.float32)[grains["shape_of"]]
+        return grains["positions"][is_seen], reach[is_seen]
+
     def bounds(self, numbers):
         """Low and high corner of the grains over some of these frames."""
-        chosen = sorted({numbers[0], numbers[len(numbers) // 2], numbers[-1]})
         corners = []
-        for number in chosen:
-            grains = self.read(number)
-            seen = grains["positions"][grains["hidden"] == 0]
-            if len(seen):
+        for number in sorted({numbers[0], numbers[len(numbers) // 2], numbers[-1]}):
+            places, reach = self._shown(number)
+            if len(places):
                 # One grain that flew away is not what the picture is about.
-                corners.append([np.percentile(seen, 0.5, axis=0), np.percentile(seen, 99.5, axis=0)])
+                low, high = np.percentile(places, 0.5, axis=0), np.percentile(places, 99.5, axis=0)
+                margin = float(np.median(reach))
+                corners.append([low - margin, high + margin])
         if not corners:
             return np.zeros(3), np.ones(3)
         corners = np.array(corners)
-        margin = 2 * self._reach(chosen[-1])
-        return corners[:, 0].min(axis=0) - margin, corners[:, 1].max(axis=0) + margin
-
-    def _reach(self, number):
-        return float(self.radius if self.radius is not None else read_frame(self.folder, number, names=["radius"])["arrays"]["radius"].max())
+        return corners[:, 0].min(axis=0), corners[:, 1].max(axis=0)
 
     def lowest(self, number):
         """Height under the lowest grains of a frame."""
-        grains = self.read(number)
-        seen = grains["positions"][grains["hidden"] == 0]
-        if not len(seen):
-            return 0.0
-        sizes = np.broadcast_to(grains["scales"], len(grains["positions"]))[grains["hidden"] == 0]
-        reach = sizes * (1.0 if self.shape == "sphere" else 2.22)
-        return float(np.percentile(seen[:, 2] - reach, 0.2))
+        places, reach = self._shown(number)
+        return float(np.percentile(places[:, 2] - reach, 0.2)) if len(places) else 0.0
 
     def read(self, number):
-        arrays = read_frame(self.folder, number)["arrays"]
-        positions = arrays["position"][self.skip :]
+        arrays = {name: array[self.skip :] for name, array in read_frame(self.folder, number)["arrays"].items()}
+        positions = arrays["position"]
         count = len(positions)
-        flags = arrays["flags"][self.skip :] if "flags" in arrays else np.zeros(count, np.int32)
-        scales = (
-            arrays["radius"][self.skip :]
-            if "radius" in arrays and self.radius is None
-            else np.full(count, self.radius, np.float32)
-        )
-        offsets = np.zeros((1, 3), np.float32) if self.shape == "sphere" else tetrahedron(1.0)
+        is_hidden = ~np.isfinite(positions).all(axis=1)
+        if "flags" in arrays:
+            is_hidden |= (arrays["flags"] & HIDDEN) != 0
+        shape_of = arrays["shape"] if self.is_told else np.zeros(count, np.int32)
+        if self.is_told:
+            is_hidden |= self.is_unknown[shape_of]
+        scales = arrays["radius"] if self.radius is None else np.full(count, self.radius, np.float32)
         return {
-            "positions": np.ascontiguousarray(positions, np.float32),
-            "rotations": np.ascontiguousarray(arrays["rotation"][self.skip :], np.float32) if "rotation" in arrays else None,
+            "positions": np.nan_to_num(np.ascontiguousarray(positions, np.float32), posinf=0, neginf=0),
+            "rotations": np.ascontiguousarray(arrays["rotation"], np.float32) if "rotation" in arrays else None,
             "scales": np.ascontiguousarray(scales, np.float32),
-            "hidden": np.ascontiguousarray((flags & HIDDEN) != 0).astype(np.int32),
-            "shapes": [(offsets, np.ones(len(offsets), np.float32))],
+            "shape_of": np.ascontiguousarray(shape_of, np.int32),
+            "hidden": is_hidden.astype(np.int32),
+            "shapes": self.shapes,
         }
 
 

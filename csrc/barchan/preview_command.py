@@ -69,7 +69,7 @@ def add_options(parser, is_file_needed=True):
                         "that browsers play; mp4: also a movie, with bpy")
     parser.add_argument("--fps", type=float, metavar="F", help="of the animation; default 24, or the scene's")
     parser.add_argument("--radius", type=float, metavar="R", help="of the grains' spheres in m; default: what the cache says, else a guess")
-    parser.add_argument("--shape", choices=preview.SHAPES, help="of the grains; default: sphere, or as baked")
+    parser.add_argument("--shape", choices=preview.SHAPES, help="of the grains; default: what the cache says, else sphere")
     parser.add_argument("--skip", type=int, metavar="N", help="leave out the first N elements; default: the bodies")
     parser.add_argument("--wet", type=float, default=0.0, metavar="W", help="0 dry to 1 wet")
     parser.add_argument("--round", action="store_true", help="exact spheres instead of grains with corners")
@@ -136,7 +136,7 @@ def sun_of(arguments):
 
 def draw_cache(arguments):
     """A cache without anything else. -> the report."""
-    frames = preview.Frames(arguments.file, arguments.radius, arguments.shape or "sphere", arguments.skip)
+    frames = preview.Frames(arguments.file, arguments.radius, arguments.shape, arguments.skip)
     if frames.note:
         print("barchan: %s" % frames.note, file=sys.stderr)
     numbers = choose_numbers(frames.numbers, arguments)
