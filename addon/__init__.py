@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Barchan, sand for Blender: register and unregister, nothing else."""
 
-from . import body, headless, link, look, operators, panels, playback, properties, viewport
+from . import body, checks, headless, link, look, operators, panels, playback, properties, starters, viewport
 
 
 def register():
     properties.register()
     operators.register()
+    starters.register()
+    checks.register()
     panels.register()
     look.register()
     link.register()
@@ -24,5 +26,7 @@ def unregister():
     link.unregister()
     look.unregister()
     panels.unregister()
+    checks.unregister()
+    starters.unregister()
     operators.unregister()
     properties.unregister()

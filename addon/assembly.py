@@ -23,14 +23,52 @@ OVERLAP_ALLOWED = 0.05  # radii by which a body may stand in a collider at the s
 BODIES_OVERLAP_ALLOWED = 0.5  # smallest radii by which two bodies may, as the core has it
 
 
-def grain_shape(shape, radius):
-    """Sphere offsets (K,3) and radii (K,) of a grain in metres, and its bounding radius."""
-    if shape == "SPHERE":
-        offsets = np.zeros((1, 3), np.float32)
-    else:
-        offsets = engine.core.tetrahedron(radius)
-    radii = np.full(len(offsets), radius, np.float32)
-    return offsets, radii, float(np.linalg.norm(offsets, axis=1).max() + radius)
+SIZE_STEP = 1.36  # largest over smallest size of the grains that share a lattice when a mesh is filled
+SIZE_SAMPLE = 4096  # sizes drawn to know a distribution
+EMITTED_SIZES = 8  # different sizes of grains that an emitter gives, in turn
+PLACES_TRIED = 4  # places of a moving emitter that a grain tries before it is left out
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """One sort of grains, as the core takes it."""
+
+    name: str  # for people
+    offsets: np.ndarray  # (K,3) float32, m
+    radii: np.ndarray  # (K,) float32, m
+    body: np.ndarray | None  # (10,) float64 of the mesh that the spheres stand for; None = of the spheres
+    bound: float  # m, radius of a sphere around its centre of mass that holds it
+    uid: int  # of a CUSTOM grain's object, 0 for the others
+
+
+def make_kind(grains, seed=0, threads=0, cancel=None):
+    """The Kind of a job.Grains. BakeError, or what the core raises."""
+    core = engine.core
+    if grains.shape == "CUSTOM":
+        mesh = core.Mesh(grains.mesh.vertices, grains.mesh.triangles, name=grains.mesh.name)
+        made = core.clump(mesh, sphere_count=grains.clump_count, seed=seed, threads=threads, cancel=cancel)
+        if made["body"] is None or not made["body"][0] > 0.0:
+            raise BakeError(
+                f"Grain object '{grains.mesh.name}' has no volume because its mesh is open or flat; close its holes or choose "
+                "another object"
+            )
+        offsets = np.ascontiguousarray(made["centres"], np.float32)
+        radii = np.ascontiguousarray(made["radii"], np.float32)
+        body = np.asarray(made["body"], np.float64)
+        bound = float((np.linalg.norm(offsets - body[1:4], axis=1) + radii).max())
+        return Kind(grains.mesh.name, offsets, radii, body, bound, grains.mesh.uid)
+    offsets, radii = core.shape(grains.shape.lower(), grains.radius, count=grains.rod_count)
+    bound = float(np.linalg.norm(offsets, axis=1).max() + grains.radius)
+    return Kind(grains.shape, offsets, radii, None, bound, 0)
+
+
+def draw_sizes(grains, seed, count):
+    """Random sizes of count grains against the one set, float32."""
+    if grains.size_kind == "EQUAL" or grains.size_high <= grains.size_low:
+        return np.ones(count, np.float32)
+    return engine.core.sizes(
+        grains.size_kind.lower(), grains.size_low, grains.size_high, grains.size_spread, seed=seed, count=count
+    )
 
 
 def near_any(points, others, distance):
@@ -196,6 +234,23 @@ def _centred(track, centre):
     return (0.0, track.interval, samples)
 
 
+def _poses_at(track, seconds):
+    """Poses (N,7) of a track at these times, straight between its samples and standing before and after them."""
+    at = np.clip(np.asarray(seconds) / track.interval, 0.0, len(track.samples) - 1.0)
+    index = np.minimum(at.astype(np.int64), max(0, len(track.samples) - 2))
+    share = (at - index)[:, None]
+    after = track.samples[np.minimum(index + 1, len(track.samples) - 1)]
+    poses = (1.0 - share) * track.samples[index] + share * after
+    poses[:, 3:] /= np.linalg.norm(poses[:, 3:], axis=1, keepdims=True)
+    return poses
+
+
+def _emission(one):
+    """Grains that an emitter gives, as the core counts them; its target may be less."""
+    count = int(np.ceil((one.end - one.begin) * one.rate * (1.0 - 1e-12)))
+    return min(count, one.target_count) if one.target_count else count
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # The scene
 
@@ -207,11 +262,13 @@ class Assembled:
     body_count: int  # elements at the front that are no grains: bodies and rough colliders that move
     body_names: tuple  # in the order of sim.loads()["bodies"]
     collider_names: tuple  # in the order of sim.loads()["colliders"]
-    sources: np.ndarray  # (elements,) int32: which of source_names each came from
-    source_names: tuple  # of objects: bodies, rough colliders that move, sand, emitters
-    shape_names: tuple  # in the order of the scene's shapes
-    material_names: tuple  # in the order of the scene's materials: who has it first
+    sources: np.ndarray  # (elements,) int32 into source_names: the object that an element came from
+    source_names: tuple
+    shape_names: tuple  # of the scene's shapes: kind of grain, or the body's name
+    material_names: tuple  # of the scene's materials: who has it first
     materials: tuple  # dicts of numbers, as the core was given them
+    grain_shapes: tuple  # (index of the scene's shape, Kind) of every shape that grains have
+    least_radius: float  # m, of the smallest sphere of any grain
 
 
 class _Assembler:
@@ -222,28 +279,31 @@ class _Assembler:
         self.warnings = warnings
         self.cancel = cancel
         self.stop_if_cancelled = stop_if_cancelled
-        self.offsets, self.radii, self.bound = grain_shape(the_job.shape, the_job.radius)
-        self.materials = []
-        self.shapes, self.shape_of = [], {}
+        self.kinds = {}  # job.Grains by what it holds -> Kind
+        self.grain_shapes = {}  # index of the scene's shape -> Kind
+        self.materials, self.material_names = [], []
+        self.shapes, self.shape_of, self.shape_names = [], {}, []
+        self.scales, self.sources, self.source_names = [], [], []
+        self.least_radius = np.inf
         self.positions, self.turns, self.velocities, self.spins = [], [], [], []
-        self.element_shapes, self.element_materials, self.element_sources = [], [], []
-        self.source_names, self.shape_names, self.material_names = [], [], []
-        self.emitter_sources = []
+        self.element_shapes, self.element_materials = [], []
         self.body_rows, self.body_names = [], []
         self.spheres = []  # per body: world centres (K,3) float32, radius
         self.colliders, self.collider_names = [], []
         self.surfaces = []  # (collider's name, Mesh in world space on the first frame)
         self.walls, self.wall_material = [], 0  # walls: (collider's name, centres in world space)
-        self.material(the_job.density, job.Contact(the_job.friction, the_job.restitution), "Sand")
+        self.placed = []  # sand so far: (points, bounding radius)
 
-    def material(self, density, contact, name):
-        """Index of the material of these numbers; a new one is named."""
+    def material(self, name, density, contact, rolling=0.0, cohesion=0.0):
+        """Index of the material of these numbers, which gets the name when it is new."""
         # Shear with a history: the viscous kind lets a heap creep, this one stands still, and costs little more.
         found = {
             "density": float(density),
             "young": float(contact.stiffness),
             "restitution": float(contact.restitution),
             "friction": float(contact.friction),
+            "rolling": float(rolling),
+            "cohesion": float(cohesion),
             "shear": "history",
         }
         if found not in self.materials:
@@ -252,32 +312,51 @@ class _Assembler:
         if len(self.materials) > MATERIAL_LIMIT:
             raise BakeError(
                 f"The sand, bodies and colliders are of more than {MATERIAL_LIMIT} different materials; "
-                "give some of them the same density, friction, restitution and stiffness"
+                "give some of them the same numbers"
             )
         return self.materials.index(found)
 
-    def source(self, name):
-        """Index of a new source of elements: an object."""
-        self.source_names.append(name)
-        return len(self.source_names) - 1
-
     def shape(self, name, key, *parts):
-        """Index of the shape of this key, made of (offsets, radii) or (offsets, radii, body) and named when it is new."""
+        """Index of the shape of this key, made of (offsets, radii) or (offsets, radii, body) when it is new."""
         if key not in self.shape_of:
             self.shape_of[key] = len(self.shapes)
             self.shapes.append(parts)
             self.shape_names.append(name)
         return self.shape_of[key]
 
+    def kind(self, grains):
+        """The Kind of grains, its shape's index and its material's."""
+        key = (grains.radius, grains.shape, grains.rod_count, grains.clump_count)
+        if grains.mesh is not None:
+            key += (grains.mesh.vertices.tobytes(), grains.mesh.triangles.tobytes())
+        if key not in self.kinds:
+            self.kinds[key] = make_kind(grains, self.job.seed, self.job.threads, self.cancel)
+            self.stop_if_cancelled()
+        kind = self.kinds[key]
+        parts = (kind.offsets, kind.radii) if kind.body is None else (kind.offsets, kind.radii, kind.body)
+        shape = self.shape(kind.name, ("grain", key), *parts)
+        self.grain_shapes[shape] = kind
+        gravity = float(np.linalg.norm(self.job.gravity)) or engine.core.presets.STANDARD_GRAVITY
+        cohesion = engine.core.presets.cohesion_of(grains.bond, float(kind.radii.mean()), grains.density, gravity)
+        contact = job.Contact(grains.friction, grains.restitution)
+        return kind, shape, self.material("Sand", grains.density, contact, grains.rolling, cohesion)
+
+    def source(self, name, count):
+        """The next count elements came from the object of this name."""
+        if name not in self.source_names:
+            self.source_names.append(name)
+        self.sources.append(np.full(count, self.source_names.index(name), np.int32))
+
     def element(self, name, position, turn, shape, material, velocity=(0.0, 0.0, 0.0), spin=(0.0, 0.0, 0.0)):
-        """One more at the end, from the object of that name; its index."""
+        """One more at the end; its index."""
         self.positions.append(np.asarray(position, np.float32).reshape(1, 3))
         self.turns.append(np.asarray(turn, np.float32).reshape(1, 4))
         self.velocities.append(np.asarray(velocity, np.float32).reshape(1, 3))
         self.spins.append(np.asarray(spin, np.float32).reshape(1, 3))
         self.element_shapes.append(np.full(1, shape, np.int32))
         self.element_materials.append(np.full(1, material, np.int32))
-        self.element_sources.append(np.full(1, self.source(name), np.int32))
+        self.scales.append(np.ones(1, np.float32))
+        self.source(name, 1)
         return len(self.positions) - 1
 
     # Bodies
@@ -297,14 +376,13 @@ class _Assembler:
                 made[key], found = sample_body(one, self.job.radius, self.job.seed, self.job.threads, self.cancel)
                 self.warnings.extend(found)
                 self.stop_if_cancelled()
-            shape = self.shape(one.name, key, made[key].centres, made[key].radii, made[key].body)
-            self._add_body(one, made[key], shape)
+            self._add_body(one, made[key], self.shape(one.name, key, made[key].centres, made[key].radii, made[key].body))
 
     def _add_body(self, one, spheres, shape):
         volume, centre = spheres.body[0], spheres.body[1:4]
         density = one.mass / volume if one.mass > 0.0 else one.density
         turned = rotation(one.turn)
-        material = self.material(density, one.contact, one.name)
+        material = self.material(one.name, density, one.contact)
         grain = self.element(
             one.name, one.place + turned @ centre, one.turn, shape, material, one.velocity, one.spin
         )
@@ -351,7 +429,7 @@ class _Assembler:
         core = engine.core
         for index, one in enumerate(self.job.colliders):
             mesh = core.Mesh(one.vertices, one.triangles, name=one.name)
-            contact = self.material(self.job.density, one.contact, one.name)
+            contact = self.material(one.name, self.job.density, one.contact)
             if one.is_rough:
                 # Two spheres of the wall's own radius at most one radius apart leave no hole for a third of that size.
                 centres = core.cover(mesh, spacing=self.job.radius, seed=self.job.seed + index)
@@ -392,121 +470,209 @@ class _Assembler:
 
     # Grains
 
-    def blocked(self, points, has_bodies):
-        """Mask of the grains' places that touch a collider or, if wanted, a body; and which one most of them touch."""
+    def blocked(self, points, bound, has_bodies):
+        """Mask of the places of grains of this bounding radius (m) that touch a collider or, if wanted, a body; and which one
+        most of them touch."""
         mask, most, name_of_most = np.zeros(len(points), bool), 0, ""
-        for name, near in self._obstructions(points, has_bodies):
+        for name, near in self._obstructions(points, bound, has_bodies):
             mask |= near
             if int(near.sum()) > most:
                 most, name_of_most = int(near.sum()), name
         return mask, name_of_most
 
-    def _obstructions(self, points, has_bodies):
+    def _obstructions(self, points, bound, has_bodies):
         """Name and mask of everything that grains at these places may touch."""
         for name, mesh in self.surfaces:
-            yield f"collider '{name}'", near_surface(points, mesh, self.bound, self.job.threads)
+            yield f"collider '{name}'", near_surface(points, mesh, bound, self.job.threads)
         for name, centres in self.walls:
-            yield f"collider '{name}'", near_any(points, centres, self.bound + self.job.radius)
+            yield f"collider '{name}'", near_any(points, centres, bound + self.job.radius)
         for name, (centres, radius) in zip(self.body_names, self.spheres) if has_bodies else ():
-            reach = self.bound + radius
+            reach = bound + radius
             near = ((points >= centres.min(axis=0) - reach) & (points <= centres.max(axis=0) + reach)).all(axis=1)
             near[near] = near_any(points[near], centres, reach)
             yield f"body '{name}'", near
 
+    def _size_classes(self, grains, seed):
+        """Sizes in groups that may share a lattice, the largest first: (sizes drawn, share of the space) of each."""
+        drawn = np.sort(draw_sizes(grains, seed, SIZE_SAMPLE))
+        count = max(1, int(np.ceil(np.log(drawn[-1] / drawn[0]) / np.log(SIZE_STEP) - 1e-9)))
+        edges = drawn[0] * (drawn[-1] / drawn[0]) ** (np.arange(1, count) / count)
+        groups = [group for group in np.split(drawn, np.searchsorted(drawn, edges)) if len(group)][::-1]
+        space = np.array([len(group) * float(group[-1]) ** 3 for group in groups])
+        return list(zip(groups, space / space.sum()))
+
+    def _fill(self, source, seed):
+        """Grains in one mesh: points (N,3) and sizes (N,) of what is free, and how many were left out. Large grains take their
+        share of a wide lattice, smaller ones what that leaves of a narrower one."""
+        core, the_job = engine.core, self.job
+        grains = source.grains or the_job.scene_grains
+        kind, shape, material = self.kind(grains)
+        mesh = core.Mesh(source.vertices, source.triangles, name=source.name)
+        random = np.random.default_rng(seed)
+        own, left_out, refusal = [], 0, None
+        classes = self._size_classes(grains, seed)
+        for sizes, share in classes:
+            bound = kind.bound * float(sizes[-1])
+            try:
+                points = core.fill(
+                    mesh, spacing=FILL_SPACING * bound, clearance=bound, jitter=FILL_JITTER, seed=seed
+                )
+            except core.MeshError as error:  # no room for the large ones is no reason to leave out the small ones
+                refusal = error
+                continue
+            self.stop_if_cancelled()
+            mask, _name = self.blocked(points, bound, has_bodies=True)
+            for other, reach in self.placed:
+                mask |= near_any(points, other, bound + reach)
+            left_out += round(share * int(mask.sum()))
+            wanted = round(share * int((~mask).sum()))
+            for other, _sizes, reach in own:
+                mask |= near_any(points, other, bound + reach)
+            points = points[~mask]
+            if len(classes) > 1:
+                points = points[np.sort(random.permutation(len(points))[:wanted])]
+            own.append((points, random.choice(sizes, len(points)), bound))
+        if not own:
+            raise refusal
+        self.placed += [(points, bound) for points, _sizes, bound in own if len(points)]
+        count = sum(len(points) for points, _sizes, _bound in own)
+        if count:
+            self.positions.append(np.concatenate([row[0] for row in own]))
+            self.scales.append(np.concatenate([row[1] for row in own]).astype(np.float32))
+            self.element_shapes.append(np.full(count, shape, np.int32))
+            self.element_materials.append(np.full(count, material, np.int32))
+            self.source(source.name, count)
+            self.least_radius = min(self.least_radius, float(kind.radii.min()) * float(self.scales[-1].min()))
+        return count, left_out
+
     def add_sand(self):
         """Fills the meshes; what touches something is left out."""
-        core, the_job = engine.core, self.job
-        parts, sources, left_out = [], [], 0
-        for index, source in enumerate(the_job.sand):
-            mesh = core.Mesh(source.vertices, source.triangles, name=source.name)
-            points = core.fill(
-                mesh,
-                spacing=FILL_SPACING * self.bound,
-                clearance=self.bound,
-                jitter=FILL_JITTER,
-                seed=the_job.seed + index,
-            )
-            self.stop_if_cancelled()
-            mask, _name = self.blocked(points, has_bodies=True)
-            for other in parts:
-                mask |= near_any(points, other, 2 * self.bound)
-            left_out += int(mask.sum())
-            parts.append(points[~mask])
-            sources.append(np.full(len(parts[-1]), self.source(source.name), np.int32))
-        points = np.ascontiguousarray(np.concatenate(parts)) if parts else np.zeros((0, 3), np.float32)
-        if the_job.sand and len(points) == 0:
+        the_job = self.job
+        found = [self._fill(source, the_job.seed + index) for index, source in enumerate(the_job.sand)]
+        count, left_out = (sum(numbers) for numbers in zip(*found)) if found else (0, 0)
+        if the_job.sand and count == 0:
             raise BakeError(
                 f"No grain is left: each of the {left_out} that fit touches a collider or body; "
                 "move the sand away from the colliders or use smaller grains"
             )
         if left_out:
             self.warnings.append(
-                f"{left_out} of {left_out + len(points)} grains were left out because they touch a collider, a body or "
+                f"{left_out} of {left_out + count} grains were left out because they touch a collider, a body or "
                 "other sand"
             )
-        if len(points) == 0:
-            return
-        zeros = np.zeros((len(points), 3), np.float32)
-        self.positions.append(points)
-        self.turns.append(random_turns(len(points), the_job.seed))
-        self.velocities.append(zeros)
-        self.spins.append(zeros)
-        self.element_shapes.append(np.full(len(points), self.grain(), np.int32))
-        self.element_materials.append(np.zeros(len(points), np.int32))
-        self.element_sources.append(np.concatenate(sources))
+        if count:
+            zeros = np.zeros((count, 3), np.float32)
+            self.turns.append(random_turns(count, the_job.seed))
+            self.velocities.append(zeros)
+            self.spins.append(zeros)
 
-    def grain(self):
-        """Index of the grains' shape."""
-        return self.shape(self.job.shape.capitalize(), "grain", self.offsets, self.radii)
-
-    def _places(self, one, seed):
-        """Where the grains of an emitter appear, in a random order, so that they do not come row by row."""
+    def _places(self, one, bound, seed):
+        """Where the grains of an emitter appear, in a random order, so that they do not come row by row; of one that moves,
+        along its own axes."""
         core = engine.core
         mesh = core.Mesh(one.vertices, one.triangles, name=one.name)
-        spacing = FILL_SPACING * self.bound
+        spacing = FILL_SPACING * bound
         if one.emit_from == "SURFACE":
             points = core.spread(mesh, spacing, seed=seed, threads=self.job.threads, cancel=self.cancel)
         else:
-            points = core.fill(mesh, spacing=spacing, clearance=self.bound, jitter=FILL_JITTER, seed=seed)
+            points = core.fill(mesh, spacing=spacing, clearance=bound, jitter=FILL_JITTER, seed=seed)
         self.stop_if_cancelled()
-        mask, name = self.blocked(points, has_bodies=False)  # bodies may move away
-        if mask.all():
-            raise BakeError(
-                f"Emitter '{one.name}' has no free place: {name} is where its {len(points)} grains would appear; "
-                "move the emitter out of it"
-            )
-        points = points[~mask]
+        if one.track is None:
+            mask, name = self.blocked(points, bound, has_bodies=False)  # bodies may move away
+            if mask.all():
+                raise self._no_place(one, name, len(points))
+            points = points[~mask]
         return np.ascontiguousarray(points[np.random.default_rng(seed).permutation(len(points))])
 
-    def _warn_of_enclosed(self, one):
+    def _no_place(self, one, name, count):
+        return BakeError(
+            f"Emitter '{one.name}' has no free place: {name} is where its {count} grains would appear; "
+            "move the emitter out of it"
+        )
+
+    def _warn_of_enclosed(self, one, vertices):
         """A closed collider holds grains in as well as out: an emitter that lies all in one is perhaps a mistake."""
         for name, mesh in self.surfaces:
-            if mesh.is_closed and (engine.core.distance(mesh, one.vertices, threads=self.job.threads) < 0.0).all():
+            if mesh.is_closed and (engine.core.distance(mesh, vertices, threads=self.job.threads) < 0.0).all():
                 self.warnings.append(
                     f"Emitter '{one.name}' is inside the closed collider '{name}', which its grains cannot leave"
                 )
 
+    def _moving_places(self, one, places, bound, births):
+        """Where each grain of a moving emitter appears, at the time of its birth (s): (N,3) float32, and a mask of those that
+        find no free place there."""
+        poses = _poses_at(one.track, births)
+        turned, origins = rotation(poses[:, 3:]), poses[:, :3]
+        found = np.zeros((len(births), 3), np.float32)
+        is_open = np.ones(len(births), bool)
+        for shift in range(min(PLACES_TRIED, len(places))):
+            rows = np.flatnonzero(is_open)
+            own = places[(rows + shift) % len(places)].astype(np.float64)
+            found[rows] = (origins[rows] + np.einsum("nij,nj->ni", turned[rows], own)).astype(np.float32)
+            is_open[rows], name = self.blocked(found[rows], bound, has_bodies=False)
+            if not is_open.any():
+                break
+        if is_open.all():
+            raise self._no_place(one, name, len(births))
+        return found, is_open
+
+    def _emitter_rows(self, one, seed):
+        """One emitter as those of the core: one per size that it gives in turn and, while it moves, per stretch of its track,
+        so that each grain appears where the emitter is then, with its speed."""
+        grains = one.grains or self.job.scene_grains
+        kind, shape, material = self.kind(grains)
+        every = SIZE_SAMPLE // EMITTED_SIZES
+        sizes = np.unique(np.sort(draw_sizes(grains, seed, SIZE_SAMPLE))[every // 2 :: every])
+        self.least_radius = min(self.least_radius, float(kind.radii.min()) * float(sizes[0]))
+        count = _emission(one)
+        births = one.begin + np.arange(count) / one.rate
+        turn = np.random.default_rng(seed).permutation(len(sizes))  # else grains would come from small to large
+        size_of = turn[np.arange(count) % len(sizes)]
+        bound = kind.bound * float(sizes[-1])
+        places = self._places(one, bound, seed)
+        velocities = np.array([one.velocity], np.float64)
+        stretch_of = np.zeros(count, np.int64)
+        if one.track is not None:
+            positions, is_blocked = self._moving_places(one, places, bound, births)
+            if is_blocked.any():
+                self.warnings.append(
+                    f"{int(is_blocked.sum())} of {count} grains of emitter '{one.name}' are left out: it passes through a collider"
+                )
+            size_of = np.where(is_blocked, -1, size_of)
+            steps = np.diff(one.track.samples[:, :3], axis=0) / one.track.interval
+            velocities = np.asarray(one.velocity) + one.inherit * steps
+            stretch_of = np.clip((births / one.track.interval).astype(np.int64), 0, len(steps) - 1)
+        rows = []
+        for stretch in np.unique(stretch_of):
+            for size, scale in enumerate(sizes):
+                own = np.flatnonzero((stretch_of == stretch) & (size_of == size))
+                # Grains that are left out make gaps: what comes at one rate is one emitter of the core.
+                for part in np.split(own, np.flatnonzero(np.diff(own) != len(sizes)) + 1) if len(own) else ():
+                    rows.append(
+                        {
+                            "positions": positions[part] if one.track is not None else places[part % len(places)],
+                            "velocity": tuple(map(float, velocities[stretch])),
+                            "rate": one.rate / len(sizes),
+                            "begin": float(births[part[0]]),
+                            # A grain is due every 1 / rate s, the first at once: half an interval after the last.
+                            "end": float(births[part[0]] + (len(part) - 0.5) * len(sizes) / one.rate),
+                            "shape": shape,
+                            "material": material,
+                            "scale": float(scale),
+                        }
+                    )
+                    self.source(one.name, len(part))
+        vertices = one.vertices
+        if one.track is not None:
+            vertices = (one.vertices @ rotation(one.track.samples[0, 3:]).T + one.track.samples[0, :3]).astype(np.float32)
+        self._warn_of_enclosed(one, vertices)
+        return rows
+
     def emitters(self):
         rows = []
         for index, one in enumerate(self.job.emitters):
-            if one.end <= one.begin:
-                continue
-            end = one.end
-            if one.target_count:  # a grain is due every 1 / rate s, the first at once: half an interval after the last
-                end = min(end, one.begin + (one.target_count - 0.5) / one.rate)
-            rows.append(
-                {
-                    "positions": self._places(one, self.job.seed + len(self.job.sand) + index),
-                    "velocity": one.velocity,
-                    "rate": one.rate,
-                    "begin": one.begin,
-                    "end": end,
-                    "shape": self.grain(),
-                    "material": 0,
-                }
-            )
-            self.emitter_sources.append(self.source(one.name))
-            self._warn_of_enclosed(one)
+            if one.end > one.begin:
+                rows += self._emitter_rows(one, self.job.seed + len(self.job.sand) + index)
         return rows
 
     def make(self, measures):
@@ -524,6 +690,9 @@ class _Assembler:
             options["positions"] = np.ascontiguousarray(np.concatenate(self.positions))
             options["grain_shapes"] = np.concatenate(self.element_shapes)
             options["grain_materials"] = np.concatenate(self.element_materials)
+            scales = np.concatenate(self.scales)
+            if (scales != 1.0).any():
+                options["scales"] = scales
             if body_count:  # else the core turns the grains at random
                 options["orientations"] = np.concatenate(self.turns)
                 options["velocities"] = np.concatenate(self.velocities)
@@ -542,6 +711,10 @@ class _Assembler:
             options["emitters"] = emitters
         if the_job.outflows:
             options["outflows"] = [{"min": one.low, "max": one.high} for one in the_job.outflows]
+        if the_job.forces:
+            options["regions"] = [
+                {"min": one.low, "max": one.high, "acceleration": one.acceleration} for one in the_job.forces
+            ]
         scene = engine.core.Scene(
             shapes=self.shapes,
             materials=self.materials,
@@ -549,12 +722,14 @@ class _Assembler:
             max_overlap=the_job.max_overlap,
             max_speed=the_job.max_speed,
             sleep_speed=the_job.sleep_speed,
+            drag=the_job.drag,
+            wind=the_job.wind,
             seed=the_job.seed,
             measures=measures,
             **options,
         )
-        emitted = scene.grains()["emitters"][sum(map(len, self.positions)) :]
-        self.element_sources.append(np.array(self.emitter_sources, np.int32)[emitted])
+        sources = np.concatenate(self.sources) if self.sources else np.zeros(0, np.int32)
+        assert len(sources) == scene.grain_count, (len(sources), scene.grain_count)
         poses = tuple((self.positions[i][0], self.turns[i][0]) for i in range(len(the_job.bodies)))
         return Assembled(
             scene=scene,
@@ -562,11 +737,13 @@ class _Assembler:
             body_count=body_count,
             body_names=tuple(self.body_names),
             collider_names=tuple(self.collider_names),
-            sources=np.concatenate(self.element_sources),
+            sources=sources,
             source_names=tuple(self.source_names),
             shape_names=tuple(self.shape_names),
             material_names=tuple(self.material_names),
             materials=tuple(self.materials),
+            grain_shapes=tuple(sorted(self.grain_shapes.items())),
+            least_radius=self.least_radius if np.isfinite(self.least_radius) else the_job.radius,
         )
 
 

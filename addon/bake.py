@@ -343,7 +343,7 @@ class Bake:
     def _check_room(self, made, sim, frame_count, kept_bytes):
         """Refuses frame_count more frames for which disk or limit have no room. kept_bytes: of frames that stay."""
         job, core = self.job, engine.core
-        frames_bytes = frame_count * frame_estimate(made, sim, self._tolerances(made))
+        frames_bytes = frame_count * frame_estimate(made, sim, frame_tolerances(self.job, made))
         # Two checkpoints and those to keep, of which each grows as grains come to touch: about twice in a heap at rest.
         # Those to keep give way where the limit is low.
         checkpoint_bytes = 2 * len(sim.save())
@@ -365,25 +365,12 @@ class Bake:
                 "raise the limit, or bake fewer frames or larger grains"
             )
 
-    def _tolerances(self, made, tolerance=None):
-        """How far off numbers in frames may be, as keywords for the core. tolerance (m): of frames that are there."""
-        job = self.job
-        if tolerance is None:
-            radii = made.scene.grains()["radii"][made.body_count :]
-            tolerance = 0.0 if job.is_exact else TOLERANCE * float(radii.min(initial=job.radius))
-        spin = TURN_TOLERANCE / job.frame_seconds if tolerance else 0.0
-        return {
-            "tolerance": tolerance,
-            "velocity_tolerance": tolerance / job.frame_seconds,
-            "spin_tolerance": spin,
-        }
-
     def _bake_locked(self, made, sim):
         job = self.job
         if not self.resume:
             _free_locked(job.folder)
             wanted = range(job.frame_start, job.frame_end + 1)
-            self._write_frames(made, sim, job.frame_start, wanted, self._tolerances(made))
+            self._write_frames(made, sim, job.frame_start, wanted, frame_tolerances(self.job, made))
             return
         tolerances = self._check_cached(made, sim)
         again = set() if self.resume_frame is None else set(range(self.resume_frame, job.frame_end + 1))
@@ -453,7 +440,7 @@ class Bake:
                     "everything anew"
                 )
             tolerance = found["tolerance"]
-        return self._tolerances(made, tolerance)
+        return frame_tolerances(self.job, made, tolerance)
 
     def _write_frames(self, made, sim, first, wanted, tolerances):
         """Simulates from frame first, at which sim is, to the last wanted frame, and writes those that are wanted."""
@@ -558,6 +545,18 @@ def constant_arrays(made):
         "source": made.sources,
         "id": np.arange(made.scene.grain_count, dtype=np.int32),
         "birth": grains["births"],
+    }
+
+
+def frame_tolerances(job, made, tolerance=None):
+    """How far off numbers in frames may be, as keywords for the core. tolerance (m): of frames that are there."""
+    if tolerance is None:
+        tolerance = 0.0 if job.is_exact else TOLERANCE * made.least_radius
+    spin = TURN_TOLERANCE / job.frame_seconds if tolerance else 0.0
+    return {
+        "tolerance": tolerance,
+        "velocity_tolerance": tolerance / job.frame_seconds,
+        "spin_tolerance": spin,
     }
 
 

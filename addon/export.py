@@ -283,11 +283,14 @@ class _Watch:
         return np.stack([_transform(v, m[:3, :3], m[:3, 3]) for v, m in zip(shapes, self.matrices)])
 
 
-def _walk(context, watches, frame_start, frame_end):
-    """Looks at every watched object at its own times, in one pass over the frames."""
+def _walk(context, watches, frame_start, frame_end, tell):
+    """Looks at every watched object at its own times, in one pass over the frames. tell(share that is done)."""
     scene = context.scene
+    if not watches:
+        return
     shares = sorted({fractions.Fraction(k, watch.samples) for watch in watches for k in range(watch.samples)})
     for frame in range(frame_start, frame_end + 1):
+        tell((frame - frame_start) / (frame_end - frame_start + 1))
         for share in shares:
             time = frame + share
             due = [w for w in watches if time <= w.tail_frame and not w.is_over and (share * w.samples).denominator == 1]
@@ -395,9 +398,59 @@ def _read_body(ob, depsgraph, watch, frame_start, frame_seconds):
     )
 
 
-def _read_emitter(ob, depsgraph, frame_start, frame_end, frame_seconds):
+def _read_grains(settings, depsgraph):
+    """job.Grains of the scene's settings or of an object's own."""
+    mesh, ob = None, settings.grain_object
+    if settings.shape == "CUSTOM":
+        if ob is None or ob.type != "MESH":
+            raise BakeError("The grain shape is Custom, but no grain object is chosen; choose a closed mesh or another shape")
+        # A grain object need not be in the scene: then it has no evaluated copy, and its mesh is taken as it is.
+        found = read_unplaced(ob, depsgraph)
+        side = np.float32(side_of(np.array(ob.matrix_world, np.float64)))
+        mesh = job.Source(
+            ob.name, found.vertices * side, found.triangles[:, ::-1] if side < 0 else found.triangles, uid=ob.session_uid
+        )
+    is_equal = settings.size_kind == "EQUAL"
+    return job.Grains(
+        radius=settings.radius,
+        shape=settings.shape,
+        rod_count=settings.rod_count,
+        mesh=mesh,
+        clump_count=settings.clump_count,
+        size_kind=settings.size_kind,
+        size_low=1.0 if is_equal else settings.size_low,
+        size_high=1.0 if is_equal else settings.size_high,
+        size_spread=settings.size_spread,
+        density=settings.density,
+        restitution=settings.restitution,
+        friction=settings.friction,
+        rolling=settings.rolling,
+        bond=settings.bond,
+    )
+
+
+def _own_grains(ob, depsgraph):
+    return _read_grains(ob.barchan.grains, depsgraph) if ob.barchan.own_grains else None
+
+
+def _read_sand(ob, depsgraph):
+    return dataclasses.replace(read_object(ob, depsgraph), grains=_own_grains(ob, depsgraph))
+
+
+def _read_emitter(ob, depsgraph, watch, frame_start, frame_end, frame_seconds):
     settings = ob.barchan
     source = read_object(ob, depsgraph)
+    vertices, track = source.vertices, None
+    if watch is not None and watch.is_moving():
+        change = watch.stretch_change()
+        if change >= 0:
+            raise BakeError(
+                f"Emitter '{ob.name}' is scaled by its animation (frame {frame_start + change / watch.samples:g}); an emitter may "
+                "move and turn, but keeps its size: remove the keyframes of its scale"
+            )
+        unplaced = read_unplaced(ob, depsgraph)
+        vertices = unplaced.vertices * np.float32(side_of(watch.matrices[0]))
+        track = _track(watch.matrices, unplaced.stretch, frame_seconds / watch.samples)
     begin, end = frame_start, frame_end
     if settings.use_range:
         if settings.emit_end <= settings.emit_start:
@@ -408,7 +461,7 @@ def _read_emitter(ob, depsgraph, frame_start, frame_end, frame_seconds):
         begin, end = max(begin, settings.emit_start), min(end, settings.emit_end)
     return job.Emitter(
         source.name,
-        source.vertices,
+        vertices,
         source.triangles,
         emit_from=settings.emit_from,
         rate=settings.rate,
@@ -416,15 +469,27 @@ def _read_emitter(ob, depsgraph, frame_start, frame_end, frame_seconds):
         begin=(begin - frame_start) * frame_seconds,
         end=(end - frame_start) * frame_seconds,
         target_count=settings.target_count,
+        grains=_own_grains(ob, depsgraph),
+        track=track,
+        inherit=settings.inherit,
     )
 
 
-def _read_outflow(ob, depsgraph):
+def _read_box(ob, depsgraph, what):
+    """Lowest and highest corner of the box around a mesh."""
     source = read_object(ob, depsgraph)
     if len(source.vertices) == 0 or not np.isfinite(source.vertices).all():
-        raise BakeError(f"Outflow '{ob.name}' has no vertices, or some that are no numbers; give it a mesh with a size")
+        raise BakeError(f"{what} '{ob.name}' has no vertices, or some that are no numbers; give it a mesh with a size")
     low, high = source.vertices.min(axis=0), source.vertices.max(axis=0)
-    return job.Outflow(ob.name, tuple(map(float, low)), tuple(map(float, high)))
+    return tuple(map(float, low)), tuple(map(float, high))
+
+
+def _read_outflow(ob, depsgraph):
+    return job.Outflow(ob.name, *_read_box(ob, depsgraph, "Outflow"))
+
+
+def _read_force(ob, depsgraph):
+    return job.Force(ob.name, *_read_box(ob, depsgraph, "Force"), tuple(ob.barchan.acceleration))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -433,7 +498,7 @@ def _read_outflow(ob, depsgraph):
 NO_SETTINGS = {"folder", "display", "threads", "engine", "checkpoint_interval", "keep_interval", "is_exact", "disk_limit", "carrier",
                "followers", "body_count", "baked_settings", "use_scene_range", "frame_start", "frame_end", "name",
                "rna_type", "shown_as", "was_rendered", "body", "preview", "show_body", "home", "source_folder",
-               "source_body_count"}  # fmt: skip
+               "source_body_count", "quality"}  # fmt: skip
 
 
 def _values(group):
@@ -442,6 +507,10 @@ def _values(group):
     for prop in group.bl_rna.properties:
         if prop.identifier not in NO_SETTINGS:
             value = getattr(group, prop.identifier)
+            if isinstance(value, bpy.types.PropertyGroup):
+                value = _values(value) if group.own_grains else ""
+            elif isinstance(value, bpy.types.ID):
+                value = value.name
             found.append((prop.identifier, tuple(value) if getattr(prop, "is_array", False) else value))
     return repr(found)
 
@@ -490,12 +559,15 @@ def _check_other_scenes(scene, marked):
             )
 
 
-def _watches(colliders, bodies, frame_start, frame_end, tail_end):
+def _watches(colliders, bodies, emitters, frame_start, frame_end, tail_end):
     """Who must be watched over the timeline, by session_uid; the others stand still."""
     found = {}
     for ob in colliders:
         if may_move(ob) or may_bend(ob):
             found[ob.session_uid] = _Watch(ob, ob.barchan.samples, frame_end, tail_end, may_bend(ob))
+    for ob in emitters:
+        if may_move(ob):
+            found[ob.session_uid] = _Watch(ob, ob.barchan.samples, frame_end, tail_end, False)
     for ob in bodies:
         if not may_move(ob):
             continue
@@ -507,13 +579,13 @@ def _watches(colliders, bodies, frame_start, frame_end, tail_end):
     return found
 
 
-def make_job(context):
-    """The whole bake as plain arrays and numbers. Raises BakeError with the sentence.
+def make_job(context, tell=lambda fraction: None):
+    """The whole bake as plain arrays and numbers. Raises BakeError with the sentence. tell(0 to 1) is called on the way.
     The scene is on the frame it was on before when this returns or raises."""
     scene = context.scene
     settings = scene.barchan
-    sand, colliders, bodies, emitters, outflows = (
-        objects_of_type(scene, name) for name in ("SAND", "COLLIDER", "BODY", "EMITTER", "OUTFLOW")
+    sand, colliders, bodies, emitters, outflows, forces = (
+        objects_of_type(scene, name) for name in ("SAND", "COLLIDER", "BODY", "EMITTER", "OUTFLOW", "FORCE")
     )
     if not sand and not bodies and not emitters:
         raise BakeError("There is no sand in this scene; select a closed mesh and press Sand")
@@ -526,24 +598,29 @@ def make_job(context):
     _check_other_scenes(scene, sand + colliders + bodies + emitters)
     frame_seconds = scene.render.fps_base / scene.render.fps
     tail_end = frame_end + math.ceil(TAIL_SECONDS / frame_seconds)
-    watches = _watches(colliders, bodies, frame_start, frame_end, tail_end)
+    watches = _watches(colliders, bodies, emitters, frame_start, frame_end, tail_end)
     frame, subframe = scene.frame_current, scene.frame_subframe
     is_elsewhere = frame != frame_start or subframe != 0.0 or len(watches) > 0
     try:
-        _walk(context, list(watches.values()), frame_start, tail_end)
+        _walk(context, list(watches.values()), frame_start, tail_end, tell)
         if is_elsewhere:
             scene.frame_set(frame_start)
         depsgraph = context.evaluated_depsgraph_get()
         read = {
-            "sand": tuple(read_object(ob, depsgraph) for ob in sand),
+            "grains": _read_grains(settings, depsgraph),
+            "sand": tuple(_read_sand(ob, depsgraph) for ob in sand),
             "colliders": tuple(
                 _read_collider(ob, depsgraph, watches.get(ob.session_uid), frame_seconds) for ob in colliders
             ),
             "bodies": tuple(
                 _read_body(ob, depsgraph, watches.get(ob.session_uid), frame_start, frame_seconds) for ob in bodies
             ),
-            "emitters": tuple(_read_emitter(ob, depsgraph, frame_start, frame_end, frame_seconds) for ob in emitters),
+            "emitters": tuple(
+                _read_emitter(ob, depsgraph, watches.get(ob.session_uid), frame_start, frame_end, frame_seconds)
+                for ob in emitters
+            ),
             "outflows": tuple(_read_outflow(ob, depsgraph) for ob in outflows),
+            "forces": tuple(_read_force(ob, depsgraph) for ob in forces),
         }
     finally:
         if is_elsewhere:
@@ -555,10 +632,10 @@ def make_job(context):
         frame_end=frame_end,
         frame_seconds=frame_seconds,
         gravity=tuple(scene.gravity) if scene.use_gravity else (0.0, 0.0, 0.0),
+        drag=settings.drag,
+        wind=tuple(settings.wind),
         radius=settings.radius,
         shape=settings.shape,
-        restitution=settings.restitution,
-        friction=settings.friction,
         density=settings.density,
         max_overlap=settings.max_overlap,
         max_speed=settings.max_speed,

@@ -15,12 +15,34 @@ class BakeError(Exception):
 
 
 @dataclasses.dataclass(frozen=True)
+class Grains:
+    """Shape, sizes and material of grains."""
+
+    radius: float = 0.02  # m, of the spheres; of no meaning for CUSTOM
+    shape: str = "TETRAHEDRON"  # SPHERE, TETRAHEDRON, CUBE, ROD or CUSTOM
+    rod_count: int = 3  # spheres of a ROD
+    mesh: "Source | None" = None  # of a CUSTOM grain, in metres along its object's axes
+    clump_count: int = 8  # spheres of a CUSTOM grain
+    size_kind: str = "EQUAL"  # EQUAL, UNIFORM or LOGNORMAL
+    size_low: float = 1.0  # share of the size
+    size_high: float = 1.0
+    size_spread: float = 0.25  # LOGNORMAL: standard deviation of the logarithm
+    density: float = 2600.0  # kg/m^3
+    restitution: float = 0.5
+    friction: float = 0.5
+    rolling: float = 0.0
+    bond: float = 0.0  # pull of two touching spheres over the weight of one
+
+
+@dataclasses.dataclass(frozen=True)
 class Source:
     """One mesh in world space: name, (N,3) float32 vertices in metres, (M,3) int32 triangles."""
 
     name: str
     vertices: np.ndarray
     triangles: np.ndarray
+    grains: Grains | None = None  # of sand: None = those of the job
+    uid: int = 0  # which object it is: of a CUSTOM grain, for playback
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,7 +111,8 @@ class Body:
 
 @dataclasses.dataclass(frozen=True)
 class Emitter:
-    """A mesh in world space that grains come from."""
+    """A mesh that grains come from: in world space as it is on the first frame, or, along a track, in metres along its own
+    axes."""
 
     name: str
     vertices: np.ndarray  # (N,3) float32
@@ -100,6 +123,9 @@ class Emitter:
     begin: float = 0.0  # s
     end: float = 0.0  # s
     target_count: int = 0  # 0 = no limit
+    grains: Grains | None = None  # None = those of the job
+    track: Track | None = None  # where it is over the whole bake; None = it stands
+    inherit: float = 1.0  # share of its own speed that its grains get
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,6 +135,16 @@ class Outflow:
     name: str
     low: tuple
     high: tuple
+
+
+@dataclasses.dataclass(frozen=True)
+class Force:
+    """A box in world space, m, in which everything is accelerated, m/s^2."""
+
+    name: str
+    low: tuple
+    high: tuple
+    acceleration: tuple
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,6 +160,10 @@ class Job:
     bodies: tuple = ()
     emitters: tuple = ()
     outflows: tuple = ()
+    forces: tuple = ()
+    grains: Grains | None = None  # of all sand and emitters without their own; None = of the five numbers below
+    drag: float = 0.0  # 1/s
+    wind: tuple = (0.0, 0.0, 0.0)  # m/s
     gravity: tuple = (0.0, 0.0, -9.81)  # m/s^2
     radius: float = 0.02  # m, of a grain's spheres and of those of rough colliders
     shape: str = "TETRAHEDRON"
@@ -144,6 +184,17 @@ class Job:
     @property
     def frame_count(self):
         return self.frame_end - self.frame_start + 1
+
+    @property
+    def scene_grains(self):
+        """Grains of all that has none of its own."""
+        return self.grains or Grains(
+            radius=self.radius,
+            shape=self.shape,
+            density=self.density,
+            restitution=self.restitution,
+            friction=self.friction,
+        )
 
     def emits_to_the_end(self):
         """Names of emitters that make a job of a later end frame another scene, with more grains."""

@@ -10,12 +10,13 @@ window (the work is on a thread of bake.py or sequence.py, a timer looks at it) 
 import atexit
 import dataclasses
 import os
+import time
 
 import bpy
 from bpy.app.handlers import persistent
 from bpy.props import BoolProperty, EnumProperty, FloatProperty, IntProperty, StringProperty
 
-from . import bake, body, engine, export, follow, job, playback, properties, pushing, sequence
+from . import bake, body, engine, estimate, export, follow, job, playback, properties, pushing, sequence
 
 TIMER_SECONDS = 0.2
 
@@ -26,10 +27,24 @@ def is_ready(cls):
         cls.poll_message_set(engine.problem)
         return False
     if bake.running is not None:
-        cls.poll_message_set("A bake is running; press Esc in the 3D view to stop it")
+        cls.poll_message_set("A bake is running; press Stop, or Esc in the 3D view, to stop it")
         return False
     if sequence.running is not None:
         cls.poll_message_set("An export is running; press Esc in the 3D view to stop it")
+        return False
+    return True
+
+
+NO_SAND = "There is no sand, body or emitter in this scene; select a closed mesh and press Sand"
+
+
+def has_sand(scene):
+    return any(ob.type == "MESH" and ob.barchan.type in {"SAND", "BODY", "EMITTER"} for ob in scene.objects)
+
+
+def is_in_object_mode(cls, context):
+    if context.mode != "OBJECT":
+        cls.poll_message_set("Leave the edit mode first")
         return False
     return True
 
@@ -43,7 +58,7 @@ class Listed:
 
     frame_count: int = 0
     byte_count: int = 0
-    last_frame: int = 0
+    frames: tuple = ()  # their numbers, ascending
     engine: str = ""  # what baked the last frame, "" when it does not say
 
 
@@ -65,7 +80,7 @@ def listed(scene):
         except (core.Error, OSError):
             name = ""
         _listed.clear()
-        _listed[folder] = (changed, Listed(len(frames), byte_count, frames[-1] if frames else 0, name))
+        _listed[folder] = (changed, Listed(len(frames), byte_count, tuple(frames), name))
     return _listed[folder][1]
 
 
@@ -75,6 +90,13 @@ def cached_frames(scene):
     return found.frame_count, found.byte_count
 
 
+def next_frame(scene):
+    """First frame of the range that is not in the cache; None when all are."""
+    first, last = properties.frame_range(scene)
+    there = set(listed(scene).frames)
+    return next((frame for frame in range(first, last + 1) if frame not in there), None)
+
+
 def is_stale(scene):
     """True when settings have changed since the frames in the cache were baked, as far as a panel can see."""
     baked = scene.barchan.baked_settings
@@ -82,7 +104,7 @@ def is_stale(scene):
 
 
 class BARCHAN_OT_set_type(bpy.types.Operator):
-    """Mark the selected meshes as sand, collider, body, emitter or outflow, or as none of them"""
+    """Mark the selected meshes as sand, collider, body, emitter, outflow or force, or as none of them"""
 
     bl_idname = "barchan.set_type"
     bl_label = "Set Sand Type"
@@ -98,6 +120,13 @@ class BARCHAN_OT_set_type(bpy.types.Operator):
     @classmethod
     def description(cls, _context, operator_properties):
         return next(item[2] for item in properties.OBJECT_TYPES if item[0] == operator_properties.type)
+
+    @classmethod
+    def poll(cls, _context):
+        if bake.running is not None:
+            cls.poll_message_set("A bake is running; press Stop or Esc in the 3D view to stop it")
+            return False
+        return True
 
     def execute(self, context):
         meshes = selected_meshes(context)
@@ -124,6 +153,30 @@ def show_run(scene, run, settings):
     )
 
 
+exporting = None  # share of the animation that is read, 0 to 1, while it is; None otherwise
+
+
+def tell_exporting(context):
+    """A function for export.make_job that shows how much of the animation is read: in the panel, the status bar and the
+    mouse pointer of a window."""
+    manager, last = context.window_manager, [0.0]
+
+    def tell(fraction):
+        global exporting
+        exporting = fraction
+        now = time.monotonic()
+        if now - last[0] < TIMER_SECONDS or fraction is None:
+            return
+        last[0] = now
+        manager.progress_update(int(100 * fraction))
+        if context.window is not None and not bpy.app.background:
+            context.workspace.status_text_set(f"Exporting {100 * fraction:.0f} %")
+            redraw_panels(context)
+            bpy.ops.wm.redraw_timer(type="DRAW_WIN_SWAP", iterations=1)
+
+    return tell
+
+
 class BakeOperator:
     """What Bake and Resume share: modal in a window, synchronous elsewhere."""
 
@@ -133,14 +186,21 @@ class BakeOperator:
 
     def _make_bake(self, context):
         """The bake, not started; None after reporting why not."""
+        global exporting
         try:
+            context.window_manager.progress_begin(0, 100)
             with playback.paused():  # the first frame is visited to read the meshes, not to show grains
-                run = bake.Bake(export.make_job(context), **self._options(context))
+                run = bake.Bake(export.make_job(context, tell_exporting(context)), **self._options(context))
             self._settings = export.fingerprint(context.scene)
             return run
         except (job.BakeError, MemoryError) as error:
             self.report({"ERROR"}, engine.sentence(error))
             return None
+        finally:
+            exporting = None
+            context.window_manager.progress_end()
+            if context.window is not None and not bpy.app.background:
+                context.workspace.status_text_set(None)
 
     def _finish(self, scene, run):
         """Reports the outcome; the operator's result."""
@@ -252,6 +312,25 @@ class BARCHAN_OT_bake(BakeOperator, bpy.types.Operator):
     @classmethod
     def poll(cls, _context):
         return is_ready(cls)
+
+
+class BARCHAN_OT_stop(bpy.types.Operator):
+    """Stop the bake and keep its frames; Resume goes on with it"""
+
+    bl_idname = "barchan.stop"
+    bl_label = "Stop"
+    bl_options = {"INTERNAL"}
+
+    @classmethod
+    def poll(cls, _context):
+        if bake.running is None:
+            cls.poll_message_set("No bake is running")
+            return False
+        return True
+
+    def execute(self, _context):
+        bake.running.cancel()
+        return {"FINISHED"}
 
 
 class BARCHAN_OT_resume(BakeOperator, bpy.types.Operator):
@@ -694,6 +773,7 @@ def stop_running():
     """No thread of ours outlives the file or Blender."""
     bake.stop_running()
     sequence.stop_running()
+    estimate.stop_running()
 
 
 @persistent
@@ -704,6 +784,7 @@ def on_load_pre(_path=None):
 _classes = (
     BARCHAN_OT_set_type,
     BARCHAN_OT_bake,
+    BARCHAN_OT_stop,
     BARCHAN_OT_resume,
     BARCHAN_OT_free,
     BARCHAN_OT_export,

@@ -9,7 +9,7 @@ import textwrap
 
 import bpy
 
-from . import bake, body, engine, operators, playback, properties, sequence
+from . import bake, body, checks, engine, estimate, export, operators, playback, properties, sequence, starters
 
 CHARACTER_PIXELS = 7.0  # mean width of a character at UI scale 1, for wrapping sentences
 
@@ -31,6 +31,38 @@ def draw_types(layout, context):
         for identifier, name, _description, icon, _number in types[first : first + 3]:
             is_active = ob is not None and ob.type == "MESH" and ob.select_get() and ob.barchan.type == identifier
             row.operator("barchan.set_type", text=name, icon=icon, depress=is_active).type = identifier
+
+
+def draw_grains(layout, settings, menu):
+    """Preset, shape, sizes and material of grains: of the scene, or of an object's own."""
+    layout.menu(menu, text=starters.preset_of(settings) or "Presets", icon="PRESET")
+    layout.prop(settings, "shape")
+    if settings.shape == "CUSTOM":
+        layout.prop(settings, "grain_object")
+        layout.prop(settings, "clump_count")
+    else:
+        if settings.shape == "ROD":
+            layout.prop(settings, "rod_count")
+        layout.prop(settings, "radius")
+    layout.prop(settings, "size_kind")
+    if settings.size_kind != "EQUAL":
+        column = layout.column(align=True)
+        column.prop(settings, "size_low")
+        column.prop(settings, "size_high")
+        if settings.size_kind == "LOGNORMAL":
+            column.prop(settings, "size_spread")
+    for name in "density restitution friction rolling bond".split():
+        layout.prop(settings, name)
+
+
+def draw_warning(layout, context, warning):
+    """The sentence and, where there is one, the button that mends it."""
+    box = layout.box()
+    draw_sentence(box, context, warning.text, icon="ERROR")
+    if warning.fix:
+        row = box.operator("barchan.fix", text=next(row[1] for row in checks.FIXES if row[0] == warning.fix), icon="MODIFIER")
+        row.what = warning.fix
+        row.object = warning.object
 
 
 def draw_object(layout, context, ob):
@@ -63,6 +95,9 @@ def draw_object(layout, context, ob):
         layout.row().prop(settings, "emit_from", expand=True)
         layout.prop(settings, "rate")
         layout.prop(settings, "velocity")
+        if export.may_move(ob):
+            layout.prop(settings, "inherit")
+            layout.prop(settings, "samples")
         layout.prop(settings, "target_count")
         layout.prop(settings, "use_range")
         if settings.use_range:
@@ -71,6 +106,13 @@ def draw_object(layout, context, ob):
             column.prop(settings, "emit_end")
     if settings.type == "OUTFLOW":
         draw_sentence(layout, context, "Grains that come into the box around this mesh vanish")
+    if settings.type == "FORCE":
+        layout.prop(settings, "acceleration")
+        draw_sentence(layout, context, "Holds in the box around this mesh, along the world's axes")
+    if settings.type in {"SAND", "EMITTER"}:
+        layout.prop(settings, "own_grains")
+        if settings.own_grains:
+            draw_grains(layout, settings.grains, "BARCHAN_MT_object_presets")
     if settings.type == "BODY":
         row = layout.row(align=True)
         row.operator("barchan.push_out", icon="FULLSCREEN_EXIT")
@@ -83,6 +125,7 @@ COUNTED = (
     ("BODY", "bodies"),
     ("EMITTER", "emitters"),
     ("OUTFLOW", "outflows"),
+    ("FORCE", "forces"),
 )
 
 
@@ -98,6 +141,7 @@ class BARCHAN_PT_objects(BarchanPanel, bpy.types.Panel):
 
     def draw(self, context):
         draw_types(self.layout, context)
+        self.layout.operator("barchan.quick_sand", icon="LIGHT")
         types = [ob.barchan.type for ob in context.scene.objects if ob.type == "MESH"]
         counts = [(types.count(identifier), name) for identifier, name in COUNTED]
         shown = [f"{count} {name}" for index, (count, name) in enumerate(counts) if count or index < 2]
@@ -111,7 +155,7 @@ class BARCHAN_PT_object(BarchanPanel, bpy.types.Panel):
     @classmethod
     def poll(cls, context):
         ob = context.active_object
-        return ob is not None and ob.type == "MESH" and ob.barchan.type not in {"NONE", "SAND"}
+        return ob is not None and ob.type == "MESH" and ob.barchan.type != "NONE"
 
     def draw(self, context):
         ob = context.active_object
@@ -153,9 +197,78 @@ class BARCHAN_PT_grains(BarchanPanel, bpy.types.Panel):
         layout = self.layout
         layout.use_property_split = True
         layout.use_property_decorate = False
-        settings = context.scene.barchan
-        for name in "shape radius density restitution friction max_overlap max_speed sleep_speed seed".split():
-            layout.prop(settings, name)
+        draw_grains(layout, context.scene.barchan, "BARCHAN_MT_presets")
+
+
+class BARCHAN_PT_world(BarchanPanel, bpy.types.Panel):
+    bl_idname = "BARCHAN_PT_world"
+    bl_label = "World and Quality"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    def draw(self, context):
+        layout = self.layout
+        layout.use_property_split = True
+        layout.use_property_decorate = False
+        scene = context.scene
+        layout.prop(scene, "use_gravity")
+        if scene.use_gravity:
+            layout.prop(scene, "gravity")
+        for name in "drag wind quality max_overlap max_speed sleep_speed seed".split():
+            layout.prop(scene.barchan, name)
+
+
+def draw_running(layout, run):
+    """A bake under way."""
+    progress = run.progress
+    layout.progress(factor=progress.fraction, text=progress.text())
+    if progress.frames_done:
+        speed = f", {bake.rate(progress.grain_steps)} grain-steps/s" if progress.grain_steps else ""
+        layout.label(text=f"Frame {progress.frame}, {progress.grain_count:,} grains{speed}")
+    if run.engine_name:
+        layout.label(text=f"On {run.engine_name}, about {bake.size(progress.byte_estimate)} on disk")
+    layout.operator("barchan.stop", icon="CANCEL")
+    layout.label(text="Stop or Esc keeps the frames; Blender may be closed", icon="EVENT_ESC")
+
+
+def draw_before(layout, context, scene):
+    """What the bake will take, as far as it is known, and what should be mended first."""
+    if operators.has_sand(scene):
+        result = checks.last_estimate(scene)
+        column = layout.column(align=True)
+        if result is not None:
+            for line in result.lines():
+                column.label(text=line)
+        else:
+            grains, spheres = checks.count_grains(scene)
+            column.label(text=f"About {grains:,} grains, {spheres:,} spheres")
+        if estimate.running is not None:
+            column.label(text="Running the first steps; Esc stops", icon="SORTTIME")
+        elif result is None:
+            layout.operator("barchan.estimate", text="Estimate Time, Disk and Memory", icon="SORTTIME")
+        text, fix = checks.estimate_problem(scene)
+        if text:
+            draw_warning(layout, context, fix or checks.Warning(text))
+    for warning in checks.warnings(scene):
+        draw_warning(layout, context, warning)
+
+
+def draw_buttons(layout, context, scene):
+    """Bake, Resume, Free and Export, by what is in the cache."""
+    found = operators.listed(scene)
+    row = layout.row(align=True)
+    row.operator("barchan.bake", icon="REC")
+    row.operator("barchan.free", text=f"Free ({bake.size(found.byte_count)})" if found.byte_count else "Free Bake", icon="TRASH")
+    if not found.frame_count:
+        return
+    row = layout.row(align=True)
+    missing = operators.next_frame(scene)
+    row.operator("barchan.resume", text=f"Resume from Frame {missing}" if missing is not None else "Resume Bake", icon="PLAY")
+    row.operator("barchan.resume", text=f"From Here ({scene.frame_current})", icon="FRAME_NEXT").from_current = True
+    by = f", baked on {found.engine}" if found.engine else ""
+    layout.label(text=f"{found.frame_count} frames in the cache, {bake.size(found.byte_count)}{by}")
+    if operators.is_stale(scene):
+        draw_sentence(layout, context, "The frames are stale: settings have changed since they were baked", icon="ERROR")
+    layout.operator("barchan.export", text="Export", icon="EXPORT")
 
 
 class BARCHAN_PT_bake(BarchanPanel, bpy.types.Panel):
@@ -185,36 +298,17 @@ class BARCHAN_PT_bake(BarchanPanel, bpy.types.Panel):
         column.prop(settings, "keep_interval")
         column.prop(settings, "engine")
         column.prop(settings, "threads")
-        if properties.is_folder_temporary(scene):
-            draw_sentence(
-                layout, context, "The file is not saved: frames go to a temporary folder and are lost when Blender closes"
-            )
-
         run = bake.running
-        if run is not None:
-            layout.progress(factor=run.progress.fraction, text=run.progress.text())
-            if run.engine_name:
-                layout.label(text=f"On {run.engine_name}, about {bake.size(run.progress.byte_estimate)} on disk")
-            layout.label(text="Esc stops and keeps the frames", icon="EVENT_ESC")
+        if operators.exporting is not None:
+            layout.progress(factor=operators.exporting, text=f"Exporting {100 * operators.exporting:.0f} %")
+        elif run is not None:
+            draw_running(layout, run)
         elif sequence.running is not None:
             layout.progress(factor=sequence.running.fraction, text=sequence.running.text())
             layout.label(text="Esc stops and writes nothing", icon="EVENT_ESC")
         else:
-            row = layout.row(align=True)
-            row.operator("barchan.bake", icon="REC")
-            row.operator("barchan.free", icon="TRASH")
-            found = operators.listed(scene)
-            if found.frame_count:
-                row = layout.row(align=True)
-                row.operator("barchan.resume", icon="PLAY")
-                row.operator("barchan.resume", text="From Here", icon="FRAME_NEXT").from_current = True
-                by = f", baked on {found.engine}" if found.engine else ""
-                layout.label(text=f"{found.frame_count} frames in the cache, {bake.size(found.byte_count)}{by}")
-                if operators.is_stale(scene):
-                    draw_sentence(
-                        layout, context, "The frames are stale: settings have changed since they were baked", icon="ERROR"
-                    )
-                layout.operator("barchan.export", text="Export", icon="EXPORT")
+            draw_before(layout, context, scene)
+            draw_buttons(layout, context, scene)
         message = playback.message(scene)
         if message:
             draw_sentence(layout, context, message, icon="ERROR")
@@ -227,9 +321,6 @@ class BARCHAN_PT_display(BarchanPanel, bpy.types.Panel):
     def draw(self, context):
         scene = context.scene
         self.layout.row().prop(scene.barchan, "display", expand=True)
-        if not scene.render.use_lock_interface:
-            draw_sentence(self.layout, context, "Lock the interface while rendering: frames change in the render's thread")
-            self.layout.prop(scene.render, "use_lock_interface")
 
 
 class BARCHAN_PT_physics(bpy.types.Panel):
@@ -258,6 +349,7 @@ _classes = (
     BARCHAN_PT_object,
     BARCHAN_PT_body,
     BARCHAN_PT_grains,
+    BARCHAN_PT_world,
     BARCHAN_PT_bake,
     BARCHAN_PT_display,
     BARCHAN_PT_physics,

@@ -35,15 +35,33 @@ OBJECT_TYPES = (
      "PARTICLES", 4),
     ("OUTFLOW", "Outflow", "Grains that come into the box around this mesh vanish; it is drawn as wire and not rendered",
      "TRASH", 5),
+    ("FORCE", "Force", "Grains and bodies in the box around this mesh are accelerated; it is drawn as wire and not rendered",
+     "FORCE_WIND", 6),
 )
 
 CONSTRAINT_NAME = "Barchan"  # of the constraint by which a body follows its bake
 
-WIRE_TYPES = {"SAND", "EMITTER", "OUTFLOW"}  # drawn as wire and not rendered
+WIRE_TYPES = {"SAND", "EMITTER", "OUTFLOW", "FORCE"}  # drawn as wire and not rendered
 
 GRAIN_SHAPES = (
     ("TETRAHEDRON", "Tetrahedron", "Four touching spheres: interlocks and heaps like sand"),
     ("SPHERE", "Sphere", "One sphere: four times as fast, but rolls and heaps flatter than sand"),
+    ("CUBE", "Cube", "Eight touching spheres at the corners of a cube: salt, sugar, dice"),
+    ("ROD", "Rod", "Spheres in a row, one radius apart: rice, pills, beans"),
+    ("CUSTOM", "Custom", "The mesh of an object, as large as it is, approximated by a few spheres"),
+)
+
+SIZES = (
+    ("EQUAL", "Equal", "All grains have the same size"),
+    ("UNIFORM", "Uniform", "Sizes are spread evenly between the smallest and the largest"),
+    ("LOGNORMAL", "Lognormal", "Most grains are near the radius, some are much larger: gravel, crushed stone"),
+)
+
+# Softness of each quality: share of the radius that grains may overlap in the fastest impact.
+QUALITIES = (
+    ("DRAFT", "Draft", "Soft grains and long steps: about two thirds of the time of Normal", 0.4),
+    ("NORMAL", "Normal", "Grains overlap by a fifth of their radius in the fastest impact", 0.2),
+    ("FINE", "Fine", "Hard grains and short steps: about one and a half times the time of Normal", 0.1),
 )
 
 DISPLAYS = (
@@ -105,6 +123,142 @@ def _show_body_changed(self, _context):
     body.show(self.id_data)
 
 
+def _is_mesh(_self, ob):
+    return ob.type == "MESH"
+
+
+class GrainSettings:
+    """What a grain is: of the scene, and of a sand or emitter object that has grains of its own."""
+
+    shape: EnumProperty(
+        name="Grain Shape",
+        description="The rigid cluster of spheres every grain is made of",
+        items=GRAIN_SHAPES,
+        default="TETRAHEDRON",
+        options=set(),
+    )
+    rod_count: IntProperty(
+        name="Spheres",
+        description="Spheres of a rod; five of them are three times as long as thick",
+        default=3,
+        min=2,
+        max=16,
+        options=set(),
+    )
+    grain_object: PointerProperty(
+        name="Grain Object",
+        description="Mesh object whose shape and size a custom grain has; it must be closed",
+        type=bpy.types.Object,
+        poll=_is_mesh,
+        options=set(),
+    )
+    clump_count: IntProperty(
+        name="Spheres",
+        description="Spheres that stand for a custom grain: more follow its mesh more closely and take longer",
+        default=8,
+        min=1,
+        max=64,
+        options=set(),
+    )
+    radius: FloatProperty(
+        name="Sphere Radius",
+        description="Radius of the spheres a grain is made of; half the radius means eight times as many grains",
+        subtype="DISTANCE",
+        unit="LENGTH",
+        default=0.02,
+        min=1e-5,
+        soft_min=0.001,
+        max=100.0,
+        soft_max=0.5,
+        precision=4,
+        step=0.1,
+        options=set(),
+    )
+    size_kind: EnumProperty(
+        name="Sizes",
+        description="How the sizes of the grains differ from the one set",
+        items=SIZES,
+        default="EQUAL",
+        options=set(),
+    )
+    size_low: FloatProperty(
+        name="Smallest",
+        description="Size of the smallest grains against the one set (no unit)",
+        default=0.7,
+        min=0.1,
+        max=1.0,
+        options=set(),
+    )
+    size_high: FloatProperty(
+        name="Largest",
+        description="Size of the largest grains against the one set (no unit)",
+        default=1.3,
+        min=1.0,
+        max=5.0,
+        options=set(),
+    )
+    size_spread: FloatProperty(
+        name="Spread",
+        description="Standard deviation of the logarithm of the size (no unit): 0.1 is nearly equal, 0.5 very mixed",
+        default=0.25,
+        min=0.01,
+        max=1.0,
+        options=set(),
+    )
+    restitution: FloatProperty(
+        name="Restitution",
+        description="Share of the speed left after a head-on impact of two grains (no unit): low for sand, high for marbles",
+        default=0.5,
+        min=0.05,
+        max=1.0,
+        options=set(),
+    )
+    friction: FloatProperty(
+        name="Friction",
+        description="Coulomb friction coefficient of the grains (no unit)",
+        default=0.5,
+        min=0.0,
+        max=10.0,
+        soft_max=1.5,
+        options=set(),
+    )
+    rolling: FloatProperty(
+        name="Rolling Resistance",
+        description="Torque against rolling over the normal force and the effective radius (no unit): lets spheres heap as edged "
+        "grains do",
+        default=0.0,
+        min=0.0,
+        max=10.0,
+        soft_max=1.0,
+        options=set(),
+    )
+    bond: FloatProperty(
+        name="Stickiness",
+        description="Pull of two touching spheres over the weight of one, the Bond number (no unit): 0 is dry, 20 is wet sand",
+        default=0.0,
+        min=0.0,
+        max=10000.0,
+        soft_max=100.0,
+        precision=1,
+        options=set(),
+    )
+    density: FloatProperty(
+        name="Density",
+        description="Density of the grain material in kg/m\u00b3 (quartz is 2600)",
+        default=2600.0,
+        min=1.0,
+        max=30000.0,
+        soft_min=100.0,
+        soft_max=10000.0,
+        precision=0,
+        options=set(),
+    )
+
+
+class BarchanGrains(GrainSettings, bpy.types.PropertyGroup):
+    """Grains of one sand or emitter object."""
+
+
 class BarchanObject(bpy.types.PropertyGroup):
     type: EnumProperty(
         name="Type",
@@ -112,6 +266,34 @@ class BarchanObject(bpy.types.PropertyGroup):
         items=OBJECT_TYPES,
         default="NONE",
         update=_object_type_changed,
+        options=set(),
+    )
+    own_grains: BoolProperty(
+        name="Own Grains",
+        description="Grains of this object have a size, shape and material of their own instead of the scene's",
+        default=False,
+        options=set(),
+    )
+    grains: PointerProperty(type=BarchanGrains, name="Grains", description="Size, shape and material of this object's grains")
+    acceleration: FloatVectorProperty(
+        name="Acceleration",
+        description="Acceleration along the world's axes that grains and bodies get inside the box, besides gravity",
+        size=3,
+        subtype="ACCELERATION",
+        unit="ACCELERATION",
+        default=(0.0, 0.0, 0.0),
+        min=-10000.0,
+        max=10000.0,
+        soft_min=-50.0,
+        soft_max=50.0,
+        options=set(),
+    )
+    inherit: FloatProperty(
+        name="Inherit Motion",
+        description="Share of the emitter's own speed that its grains get when they appear (no unit)",
+        default=1.0,
+        min=0.0,
+        max=1.0,
         options=set(),
     )
     shown_as: StringProperty(options={"HIDDEN"}, description="Display type the object had before it became sand")
@@ -141,8 +323,6 @@ class BarchanObject(bpy.types.PropertyGroup):
         update=_show_body_changed,
         options=set(),
     )
-
-
     mass_from: EnumProperty(
         name="Mass From",
         description="Which number decides how heavy the body is",
@@ -340,54 +520,25 @@ class BarchanFollower(bpy.types.PropertyGroup):
     turn: FloatVectorProperty(size=4, description="Rotation on the first frame as quaternion w x y z")
 
 
-class BarchanScene(bpy.types.PropertyGroup):
-    radius: FloatProperty(
-        name="Sphere Radius",
-        description="Radius of the spheres a grain is made of; half the radius means eight times as many grains",
-        subtype="DISTANCE",
-        unit="LENGTH",
-        default=0.02,
-        min=1e-5,
-        soft_min=0.001,
-        max=100.0,
-        soft_max=0.5,
-        precision=4,
-        step=0.1,
-        options=set(),
-    )
-    shape: EnumProperty(
-        name="Grain Shape",
-        description="The rigid cluster of spheres every grain is made of",
-        items=GRAIN_SHAPES,
-        default="TETRAHEDRON",
-        options=set(),
-    )
-    restitution: FloatProperty(
-        name="Restitution",
-        description="Share of the speed left after a head-on impact of two grains (no unit): low for sand, high for marbles",
-        default=0.5,
-        min=0.05,
-        max=1.0,
-        options=set(),
-    )
-    friction: FloatProperty(
-        name="Friction",
-        description="Coulomb friction coefficient of the grains (no unit)",
-        default=0.5,
-        min=0.0,
-        max=10.0,
-        soft_max=1.5,
-        options=set(),
-    )
-    density: FloatProperty(
-        name="Density",
-        description="Density of the grain material in kg/m\u00b3 (quartz is 2600)",
-        default=2600.0,
-        min=1.0,
-        max=30000.0,
-        soft_min=100.0,
-        soft_max=10000.0,
-        precision=0,
+def _quality(self):
+    """Which quality the softness is; one more than the last for any other."""
+    found = (index for index, row in enumerate(QUALITIES) if abs(self.max_overlap - row[3]) < 1e-6)
+    return next(found, len(QUALITIES))
+
+
+def _set_quality(self, index):
+    if index < len(QUALITIES):
+        self.max_overlap = QUALITIES[index][3]
+
+
+class BarchanScene(GrainSettings, bpy.types.PropertyGroup):
+    quality: EnumProperty(
+        name="Quality",
+        description="How hard the grains are, and so how many substeps a frame has: it sets Softness",
+        items=[(*row[:3], index) for index, row in enumerate(QUALITIES)]
+        + [("CUSTOM", "Custom", "As Softness is set", len(QUALITIES))],
+        get=_quality,
+        set=_set_quality,
         options=set(),
     )
     max_overlap: FloatProperty(
@@ -408,6 +559,28 @@ class BarchanScene(bpy.types.PropertyGroup):
         min=0.0,
         max=1000.0,
         soft_max=20.0,
+        options=set(),
+    )
+    drag: FloatProperty(
+        name="Air Drag",
+        description="Share of its speed against the wind that a grain loses per second, in 1/s: 0 is no air, 1 dust, 0.1 sand",
+        default=0.0,
+        min=0.0,
+        max=1000.0,
+        soft_max=10.0,
+        options=set(),
+    )
+    wind: FloatVectorProperty(
+        name="Wind",
+        description="Speed of the air along the world's axes; it moves grains only where Air Drag is above 0",
+        size=3,
+        subtype="VELOCITY",
+        unit="VELOCITY",
+        default=(0.0, 0.0, 0.0),
+        min=-1000.0,
+        max=1000.0,
+        soft_min=-30.0,
+        soft_max=30.0,
         options=set(),
     )
     sleep_speed: FloatProperty(
@@ -586,7 +759,7 @@ def is_own_constraint(constraint):
     return constraint.type == "COPY_TRANSFORMS" and constraint.name == CONSTRAINT_NAME
 
 
-_classes = (BarchanObject, BarchanFollower, BarchanScene)
+_classes = (BarchanGrains, BarchanObject, BarchanFollower, BarchanScene)
 
 
 def register():

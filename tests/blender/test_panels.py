@@ -33,6 +33,13 @@ class Recorder:
         self.texts.append(text or rna.name)
         return types.SimpleNamespace()
 
+    def menu(self, name, text="", icon="NONE"):
+        check(hasattr(bpy.types, name), f"no menu {name}")
+        self.texts.append(text or getattr(bpy.types, name).bl_label)
+
+    def separator(self):
+        pass
+
     def progress(self, factor=0.0, text=""):
         check(0.0 <= factor <= 1.0, f"progress is {factor}")
         self.texts.append(text)
@@ -52,7 +59,8 @@ def test_panels_draw_in_an_empty_file():
     text = drawn("BARCHAN_PT_bake")
     check("Bake Sand | Free Bake" in text, text)
     check("not saved" in text, f"an unsaved file is not mentioned: {text}")
-    check("Lock the interface" in drawn("BARCHAN_PT_display"), drawn("BARCHAN_PT_display"))
+    check("Lock the interface" in text and "Lock Interface" in text, f"no button for the lock: {text}")
+    check("Wind" in drawn("BARCHAN_PT_world") and "Quality" in drawn("BARCHAN_PT_world"), drawn("BARCHAN_PT_world"))
 
 
 def test_panels_draw_for_a_marked_object():
@@ -72,6 +80,8 @@ def test_the_object_panel_shows_only_what_the_type_uses():
         "BODY": ("Density Velocity Spin Animated Friction Push", "Rough Rate Grains Samples Let"),
         "EMITTER": ("Emit Rate Velocity Grains", "Friction Density Spin Rough Samples"),
         "OUTFLOW": ("vanish", "Friction Rate"),
+        "FORCE": ("Acceleration", "Friction Rate Velocity"),
+        "SAND": ("Own", "Rate Velocity Rough"),
     }
     panel = room("panels").BARCHAN_PT_object
     for name, (words, absent) in expected.items():
