@@ -20,7 +20,7 @@ import traceback
 
 import numpy as np
 
-from . import assembly, engine
+from . import assembly, engine, stats
 from .job import BakeError
 
 FRAME_OVERHEAD_BYTES = 4096  # file-system rounding of one frame, for the estimate of disk use
@@ -151,6 +151,7 @@ def free_folder(folder):
 
 def _free_locked(folder):
     free_loads(folder)
+    stats.free(folder)
     return engine.core.free_frames(folder)
 
 
@@ -457,10 +458,14 @@ class Bake:
             byte_limit=job.byte_limit,
         )
         start, first_step = time.monotonic(), sim.info()["step_count"]
+        stats.keep(job.folder, set(core.list_frames(job.folder)[0]) - missing)
+        recorder = stats.Recorder(job.folder, made.scene.grain_count, start)
         try:
             for frame in range(first, last + 1):
                 if frame > first:
                     sim.advance(job.frame_seconds)
+                if frame in missing:
+                    recorder.add(frame, sim.info(), time.monotonic())
                 seconds = sim.info()["time"]
                 tags = {
                     "seconds": seconds,

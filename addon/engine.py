@@ -28,6 +28,7 @@ def _load():
         import barchan.bake_command
         import barchan.preview_command
         import barchan.cache_command
+        import barchan.plot
         import barchan.presets
     except Exception as error:  # a broken wheel raises anything from ImportError to SystemError; the panel must still draw
         problem = f"The sand engine cannot be loaded ({error}); install the Barchan extension zip made for this system"

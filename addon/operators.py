@@ -534,6 +534,35 @@ class BARCHAN_OT_export(bpy.types.Operator):
         redraw_panels(context)
 
 
+class BARCHAN_OT_save_plots(bpy.types.Operator):
+    """Draw energy, grains, speed of the bake and the force on the active body or collider as plots.svg in the cache folder"""
+
+    bl_idname = "barchan.save_plots"
+    bl_label = "Save Plots"
+    bl_options = {"REGISTER"}
+
+    @classmethod
+    def poll(cls, context):
+        if not is_ready(cls):
+            return False
+        if cached_frames(context.scene)[0] == 0:
+            cls.poll_message_set("There are no baked frames in the cache folder")
+            return False
+        return True
+
+    def execute(self, context):
+        folder, plot = properties.cache_folder(context.scene), engine.core.plot
+        active = context.active_object
+        try:
+            of = active.name if active is not None and active.name in plot.load_names(folder) else None
+            path = plot.save(folder, of=of)
+        except (OSError, ValueError) as error:
+            self.report({"ERROR"}, engine.sentence(error))
+            return {"CANCELLED"}
+        self.report({"INFO"}, f"Plots are in {path}")
+        return {"FINISHED"}
+
+
 def selected_meshes(context):
     """The selected mesh objects that are not Barchan's own, ordered by name."""
     sand = context.scene.barchan.carrier
@@ -788,6 +817,7 @@ _classes = (
     BARCHAN_OT_resume,
     BARCHAN_OT_free,
     BARCHAN_OT_export,
+    BARCHAN_OT_save_plots,
     BARCHAN_OT_convert_to_body,
     BARCHAN_OT_remove_body,
     BARCHAN_OT_bake_keyframes,

@@ -268,7 +268,9 @@ def draw_buttons(layout, context, scene):
     layout.label(text=f"{found.frame_count} frames in the cache, {bake.size(found.byte_count)}{by}")
     if operators.is_stale(scene):
         draw_sentence(layout, context, "The frames are stale: settings have changed since they were baked", icon="ERROR")
-    layout.operator("barchan.export", text="Export", icon="EXPORT")
+    row = layout.row(align=True)
+    row.operator("barchan.export", text="Export", icon="EXPORT")
+    row.operator("barchan.save_plots", text="Plots", icon="GRAPH")
 
 
 class BARCHAN_PT_bake(BarchanPanel, bpy.types.Panel):
