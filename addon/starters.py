@@ -343,10 +343,10 @@ def _pour(scene):
 
 
 def _splash(scene):
-    add_mesh(scene, "Box", _tray((1.0, 1.0), 0.6), "COLLIDER", (0, 0, 0.3))
-    add_mesh(scene, "Bed", _box((0.96, 0.96, 0.3)), "SAND", (0, 0, 0.17))
+    add_mesh(scene, "Box", _tray((0.9, 0.9), 0.7), "COLLIDER", (0, 0, 0.35))
+    add_mesh(scene, "Bed", _box((0.86, 0.86, 0.5)), "SAND", (0, 0, 0.27))
     add_mesh(
-        scene, "Ball", _turned(_ball_profile(0.14), 24, True), "BODY", (0, 0, 0.9), density=7850.0, velocity=(0.0, 0.0, -3.0)
+        scene, "Ball", _turned(_ball_profile(0.12), 24, True), "BODY", (0, 0, 0.9), density=7850.0, velocity=(0.0, 0.0, -1.0)
     )
     scene.barchan.radius = 0.014
     scene.frame_end = 48

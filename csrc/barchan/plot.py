@@ -76,10 +76,10 @@ def draw_plot(title, y_label, lines, x0, y0):
         path = " ".join("%.1f,%.1f" % at(x, y) for x, y in zip(xs, ys) if math.isfinite(x) and math.isfinite(y))
         colour = COLOURS[index % len(COLOURS)]
         out.append('<polyline points="%s" fill="none" stroke="%s" stroke-width="1.6" stroke-linejoin="round"/>' % (path, colour))
-        if len(lines) > 1:
-            x = WIDTH - RIGHT - 96
-            out.append('<line x1="%d" y1="%d" x2="%d" y2="%d" stroke="%s" stroke-width="2"/>' % (x, TOP + 8 + 14 * index, x + 16, TOP + 8 + 14 * index, colour))
-            out.append('<text x="%d" y="%d" class="tick">%s</text>' % (x + 20, TOP + 12 + 14 * index, html.escape(name)))
+        if len(lines) > 1:  # beside the title, where no line can come
+            x = WIDTH - RIGHT - 92 * (len(lines) - index)
+            out.append('<line x1="%d" y1="16" x2="%d" y2="16" stroke="%s" stroke-width="2"/>' % (x, x + 16, colour))
+            out.append('<text x="%d" y="20" class="tick">%s</text>' % (x + 20, html.escape(name)))
     out.append("</g>")
     return "\n".join(out)
 

@@ -126,7 +126,7 @@ def test_the_bake_panel_says_what_is_cached_and_what_is_missing():
     scene.frame_set(2)
     text = drawn("BARCHAN_PT_bake")
     check("2 frames in the cache" in text and "is not in the cache" not in text, text)
-    check(text.endswith("| Export"), text)
+    check(text.endswith("| Export | Plots") and "Free (" in text and "From Here (2)" in text, text)
     scene.frame_set(3)
     check("Frame 3 is not in the cache" in drawn("BARCHAN_PT_bake"), drawn("BARCHAN_PT_bake"))
     bpy.ops.barchan.free()

@@ -176,7 +176,7 @@ def test_an_emitter_with_keyframes_leaves_its_grains_along_its_way():
     told = []
     the_job = room("export").make_job(bpy.context, told.append)
     check(the_job.emitters[0].track is not None, "the emitter stands")
-    check(told and told[0] == 0.0 and max(told) < 1.0 and len(told) == 25, f"the export tells {told}")
+    check(told and told[0] == 0.0 and max(told) < 1.0 and len(told) >= 25, f"the export tells {told}")
     made = room("assembly").assemble(the_job, [])
     sim = room("engine").core.Sim(made.scene, threads=1)
     sim.advance(1.0)
