@@ -175,11 +175,11 @@ def test_keyframes_equal_playback_and_are_undone():
         scene.frame_set(frame)
         for ob, expected in zip((first, second), seen[frame]):
             check_arrays(matrix_of(ob), expected, f"{ob.name} on frame {frame}", 1e-5)
-    curves = room("follow")._curves(first)
+    curves = room("follow").curves(first)
     euler = np.array([[curves["rotation_euler", k].evaluate(frame) for k in range(3)] for frame in range(1, 11)])
     jump = float(np.abs(np.diff(euler, axis=0)).max())
     check(jump < 1.5, f"the rotation of A jumps by {jump:.2f} rad")
-    numbers = [point.co.x for point in room("follow")._curves(second)["location", 0].keyframe_points]
+    numbers = [point.co.x for point in room("follow").curves(second)["location", 0].keyframe_points]
     check_equal(numbers, [*range(1, 11), 30], "keyframes of B: those outside the bake stay")
     bpy.ops.ed.undo()
     check_equal(len(bpy.data.objects["A"].constraints), 1, "constraints after undo")
@@ -294,7 +294,7 @@ def test_a_driven_body_follows_its_animation_and_is_let_go_with_its_speed():
         ob.rotation_euler = (0.0, angle, 0.3)
         ob.keyframe_insert("location", frame=frame)
         ob.keyframe_insert("rotation_euler", frame=frame)
-    for curve in room("follow")._curves(ob).values():
+    for curve in room("follow").curves(ob).values():
         for point in curve.keyframe_points:
             point.interpolation = "LINEAR"
     wanted = {}

@@ -25,7 +25,7 @@ def key_linear(ob, path, rows):
     for frame, value in rows:
         setattr(ob, path, value)
         ob.keyframe_insert(path, frame=frame)
-    for curve in room("follow")._curves(ob).values():
+    for curve in room("follow").curves(ob).values():
         for point in curve.keyframe_points:
             point.interpolation = "LINEAR"
 

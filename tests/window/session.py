@@ -179,8 +179,19 @@ def step_panels_without_a_bake():
     yield from picture("panel_idle", "VIEW_3D", "UI")
 
 
+def step_estimate_pressed_and_mended():
+    yield from scroll_panels(60)
+    yield from press("barchan.estimate")
+    checks = room("checks")
+    yield from wait_until(lambda: checks.last_estimate(bpy.context.scene) is not None, 60, "the estimate")
+    print("  " + "; ".join(checks.last_estimate(bpy.context.scene).lines()), flush=True)
+    yield from picture("panel_estimate", "VIEW_3D", "UI")
+    yield from press("barchan.fix")
+    check(bpy.context.scene.render.use_lock_interface, "the click on Lock Interface mended nothing")
+
+
 def step_bake_pressed_and_watched():
-    yield from scroll_panels(30)
+    yield from scroll_panels(60)
     found = yield from find_button("barchan.bake")
     check(found is not None, "no button for Bake is drawn")
     yield from click(*found)
@@ -220,6 +231,17 @@ def step_resume_to_the_end():
     check(room("playback").message(bpy.context.scene) == "", "the last frame is not shown")
     yield from picture("panel_done", "VIEW_3D", "UI")
     yield from picture("window_done", quality=64)
+
+
+def step_grains_of_an_object():
+    yield from scroll_panels(-120)
+    block = bpy.data.objects["Block"]
+    bpy.context.view_layer.objects.active = block
+    bpy.ops.barchan.preset(name="RICE", target="OBJECT")
+    yield from picture("panel_object", "VIEW_3D", "UI")
+    block.barchan.own_grains = False
+    bpy.ops.barchan.preset(name="GRAVEL")
+    yield from picture("panel_grains", "VIEW_3D", "UI")
 
 
 STEPS = [value for name, value in list(globals().items()) if name.startswith("step_")]
