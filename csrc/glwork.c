@@ -8,7 +8,6 @@
 #define SUBMISSION_SECONDS 0.02 // a cancel waits for about two of them
 #define WAIT_SECONDS 30.0       // more is a device that hangs
 #define FIRST_COST 4e-6         // s per invocation, thought of a pass that was not measured yet
-#define COST_LEAST 1e-12
 #define PART_LIMIT (INT64_C(1) << 26)
 
 enum
@@ -182,8 +181,10 @@ SandStatus sand_glwork_pace(SandGlWork *work, int pass, int64_t invocation_count
 	{
 		double times = seconds / work->pending;
 		times = times < 0.25 ? 0.25 : times > 4 ? 4 : times;
-		double cost = work->costs[pass] * times;
-		work->costs[pass] = cost < COST_LEAST ? COST_LEAST : cost;
+		double cost = work->costs[pass] * times, most = work->costs_most[pass];
+		work->costs_most[pass] = most > cost ? most : cost;
+		// A pass that finds nothing to do is cheap, and must not be handed all the more the next time.
+		work->costs[pass] = cost > 0.25 * most ? cost : 0.25 * most;
 	}
 	work->pending = 0;
 	return status == SAND_OK ? sand_glwork_go_on(work, err) : status;

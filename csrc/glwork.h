@@ -25,6 +25,7 @@ typedef struct SandGlWork
 	int64_t bytes[SAND_GLWORK_BINDINGS];
 	SandGpuProgram programs[SAND_GLWORK_PASSES + 4]; // the last four: running sums and sorting
 	double costs[SAND_GLWORK_PASSES + 4];            // s per invocation, as measured
+	double costs_most[SAND_GLWORK_PASSES + 4];       // the largest so far
 	double pending;                                  // s that the device is thought to have before it
 	double began;                                    // when the first of them was handed over
 } SandGlWork;

@@ -9,6 +9,7 @@
 //
 // Positions are floats relative to the middle of the mesh; sums run over a point's list in its order.
 #include "spread.h"
+#include "glspread.h"
 #include "sort.h"
 
 #include <assert.h>
@@ -26,14 +27,14 @@
 #define MANY 32         // more than one in so many put in: there may be room for more
 #define LAST_SWEEPS 40  // at most
 #define LEVEL_TOLERANCE 0.05 // of the offset: how far a point may be from it
-#define PUSH 0.35f    // share of what a pair lacks that each of the two goes in a sweep: 0.5 alone would be all of it
-#define DRIFT 0.6f    // share of the last sweep's way that is gone again: brings the same evenness in half the sweeps
-#define LIST_LIMIT 32 // neighbours that a point lists
-#define LIST_MARGIN 0.35f // of the spacing: what a list reaches beyond it
-#define STALE_SWEEPS 2    // lists live at least as long
-#define DIRECTIONS 8      // in which room for one more is looked for, around a point
-#define TASK_POINTS 512   // at least, per task
-#define CELL_BITS 21      // of a cell's number, per axis
+#define PUSH 0.35f // share of what a pair lacks that each of the two goes in a sweep: 0.5 alone would be all of it
+#define DRIFT 0.6f // share of the last sweep's way that is gone again: brings the same evenness in half the sweeps
+#define LIST_LIMIT SAND_GLSPREAD_LIST       // neighbours that a point lists
+#define LIST_MARGIN 0.35f                   // of the spacing: what a list reaches beyond it
+#define STALE_SWEEPS 2                      // lists live at least as long
+#define DIRECTIONS SAND_GLSPREAD_DIRECTIONS // in which room for one more is looked for, around a point
+#define TASK_POINTS 512                     // at least, per task
+#define CELL_BITS 21                        // of a cell's number, per axis
 
 // A point as the cells hold it.
 typedef struct Held
@@ -70,6 +71,8 @@ typedef struct Spread
 	int task_count;
 	float moved_square[SAND_BLOCK_LIMIT]; // farthest from where it was listed
 	float lack[SAND_BLOCK_LIMIT];         // largest share of the spacing that a pair lacks
+	SandGlSpreadWork *gl;                 // NULL = the processor
+	bool is_changed;                      // the points, since the device last gave them
 } Spread;
 
 // ------------------------------------------------------------------------------------------------- on the surface
@@ -406,6 +409,7 @@ static SandStatus reserve(Spread *s, int capacity)
 
 static void free_all(Spread *s)
 {
+	sand_glspread_destroy(s->gl);
 	sand_free(s->places);
 	sand_free(s->next);
 	sand_free(s->drifts);
@@ -512,8 +516,14 @@ static void drop_marked(Spread *s)
 }
 
 // Of two points nearer than `share` of the spacing one goes: the one with more such neighbours, or the later.
-static int take_out(Spread *s, double share)
+static SandStatus take_out(Spread *s, double share, int *taken_out, SandError *err)
 {
+	SandStatus status = s->gl != NULL ? sand_glspread_lists(s->gl, s->count, s->lists, s->list_counts, err) : SAND_OK;
+	*taken_out = 0;
+	if (status != SAND_OK)
+	{
+		return status;
+	}
 	float limit = (float)(share * s->spacing), square = limit * limit;
 	for (int i = 0; i < s->count; ++i)
 	{
@@ -530,15 +540,13 @@ static int take_out(Spread *s, double share)
 	}
 	int old_count = s->count;
 	drop_marked(s);
-	return old_count - s->count;
+	*taken_out = old_count - s->count;
+	s->is_changed = s->is_changed || *taken_out > 0;
+	return SAND_OK;
 }
 
 // A place beside a point where one more might go.
-typedef struct Room
-{
-	float place[4];
-	int32_t triangle;
-} Room;
+typedef SandGlPlace Room;
 
 typedef struct Rooms
 {
@@ -547,7 +555,7 @@ typedef struct Rooms
 	float free_square;
 } Rooms;
 
-static bool is_free(const Spread *s, const float place[4], float square)
+static bool is_free(const Spread *s, const float place[3], float square)
 {
 	int32_t found;
 	Near near = {place, square, -1, &found, 0, 1};
@@ -627,7 +635,10 @@ static void room_task(void *context, int task)
 // Puts points where none is nearer than `share` of the spacing: beside other points, and not nearer to each other.
 static SandStatus put_in(Spread *s, double share, int *added_out, SandError *err)
 {
-	make_lists(s);
+	if (s->gl == NULL)
+	{
+		make_lists(s);
+	}
 	int old_count = s->count;
 	float limit = (float)(share * s->spacing);
 	Rooms rooms = {.s = s, .free_square = limit * limit};
@@ -637,7 +648,18 @@ static SandStatus put_in(Spread *s, double share, int *added_out, SandError *err
 	{
 		return sand_fail_memory(err, room_count * sizeof(Room), "places for more points");
 	}
-	sand_pool_run(s->pool, room_task, &rooms, s->task_count);
+	SandGlPoints points = {s->places, s->drifts, s->triangles, s->count, true};
+	SandStatus status =
+	    s->gl != NULL ? sand_glspread_rooms(s->gl, &points, rooms.free_square, rooms.rooms, err) : SAND_OK;
+	if (status != SAND_OK)
+	{
+		sand_free(rooms.rooms);
+		return status;
+	}
+	if (s->gl == NULL)
+	{
+		sand_pool_run(s->pool, room_task, &rooms, s->task_count);
+	}
 	// New points are few; each looks at those put in before it, through their own chain per bucket.
 	int32_t *chain = s->list_counts; // not needed until the next lists
 	int32_t *heads = s->bucket_starts;
@@ -664,7 +686,7 @@ static SandStatus put_in(Spread *s, double share, int *added_out, SandError *err
 		if (!is_taken)
 		{
 			uint32_t bucket = bucket_of(s, row_of(cell), cell[0]);
-			memcpy(s->places[s->count], room->place, sizeof(s->places[0]));
+			memcpy(s->places[s->count], room->place, sizeof(room->place));
 			memset(s->drifts[s->count], 0, sizeof(s->drifts[0]));
 			s->triangles[s->count] = room->triangle;
 			chain[s->count] = heads[bucket];
@@ -672,7 +694,11 @@ static SandStatus put_in(Spread *s, double share, int *added_out, SandError *err
 		}
 	}
 	sand_free(rooms.rooms);
-	make_lists(s);
+	s->is_changed = true;
+	if (s->gl == NULL)
+	{
+		make_lists(s);
+	}
 	*added_out = s->count - old_count;
 	return SAND_OK;
 }
@@ -688,6 +714,15 @@ static bool is_cancelled(const Spread *s)
 // pairs lack then.
 static SandStatus settle(Spread *s, int sweep_limit, SandError *err)
 {
+	if (s->gl != NULL)
+	{
+		SandGlPoints points = {s->places, s->drifts, s->triangles, s->count, s->is_changed};
+		SandStatus status = sand_glspread_settle(s->gl, &points, sweep_limit, &s->lacking, err);
+		s->is_changed = points.is_changed;
+		return status != SAND_CANCELLED
+		           ? status
+		           : sand_fail(err, SAND_CANCELLED, "Cancelled while %d points were spread", s->count);
+	}
 	for (int i = 0; i < sweep_limit && !is_cancelled(s); ++i)
 	{
 		s->lacking = sweep(s);
@@ -706,12 +741,21 @@ static SandStatus settle(Spread *s, int sweep_limit, SandError *err)
 static SandStatus relax(Spread *s, SandError *err)
 {
 	static const double crowded[ROUND_LIMIT] = {0.8, 0.85, 0.9, NEAREST, NEAREST, NEAREST};
-	make_lists(s);
+	s->is_changed = true;
+	if (s->gl == NULL)
+	{
+		make_lists(s);
+	}
 	SandStatus status = settle(s, ROUGH_SWEEPS, err);
 	int added = s->count;
 	for (int round = 0; round < ROUND_LIMIT && status == SAND_OK; ++round)
 	{
-		int taken = (double)s->lacking > 1 - crowded[round] ? take_out(s, crowded[round]) : 0;
+		int taken = 0;
+		status = (double)s->lacking > 1 - crowded[round] ? take_out(s, crowded[round], &taken, err) : SAND_OK;
+		if (status != SAND_OK)
+		{
+			return status;
+		}
 		if (taken > 0 || added > s->count / MANY)
 		{
 			status = put_in(s, FREE, &added, err);
@@ -724,7 +768,8 @@ static SandStatus relax(Spread *s, SandError *err)
 	}
 	if (status == SAND_OK && (double)s->lacking > 1 - NEAREST)
 	{
-		(void)take_out(s, NEAREST);
+		int taken;
+		status = take_out(s, NEAREST, &taken, err);
 	}
 	return status;
 }
@@ -814,7 +859,7 @@ static SandStatus check_desc(const SandMesh *mesh, const SandSpreadDesc *desc, d
 	return status;
 }
 
-static SandStatus spread_points(Spread *s, const SandMesh *mesh, double estimate, SandPoints *points_out,
+static SandStatus spread_points(Spread *s, const SandMesh *mesh, double estimate, SandGpu *gpu, SandPoints *points_out,
                                 SandError *err)
 {
 	int wanted = estimate < 1 ? 1 : (int)estimate;
@@ -834,6 +879,21 @@ static SandStatus spread_points(Spread *s, const SandMesh *mesh, double estimate
 		run_over_points(s, level_task);
 	}
 	SandStatus status = order_points(s, err);
+	if (status == SAND_OK && gpu != NULL)
+	{
+		SandGlSpreadDesc desc = {.gpu = gpu,
+		                         .surface = s->surface,
+		                         .spacing = s->spacing,
+		                         .offset = s->offset,
+		                         .cells_per_metre = s->cells_per_metre,
+		                         .list_reach = (float)s->spacing * (1 + LIST_MARGIN),
+		                         .list_margin = 0.5f * LIST_MARGIN * (float)s->spacing,
+		                         .settled = SETTLED,
+		                         .capacity = s->capacity,
+		                         .bucket_bits = s->bucket_bits,
+		                         .cancel = s->cancel};
+		status = sand_glspread_create(&desc, s->pool, &s->gl, err);
+	}
 	status = status == SAND_OK ? relax(s, err) : status;
 	if (status == SAND_OK && s->offset != 0)
 	{
@@ -860,7 +920,7 @@ SandStatus sand_spread_points(const SandSurface *surface, const SandSpreadDesc *
 	            .spacing = spacing,
 	            .offset = (double)desc->offset,
 	            .seed = desc->seed};
-	status = spread_points(&s, mesh, estimate, points_out, err);
+	status = spread_points(&s, mesh, estimate, desc->gpu, points_out, err);
 	free_all(&s);
 	return status;
 }

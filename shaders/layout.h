@@ -457,4 +457,51 @@ SAND_STRUCT_END(SandGlField)
 SAND_OFFSET(SandGlField, pad, 76)
 SAND_SIZE(SandGlField, 80)
 
+#define SAND_BIND_SPREAD 8           // SandGlSpread
+#define SAND_BIND_SPREAD_PLACES 9    // vec4 per point, twice: before and behind a sweep
+#define SAND_BIND_SPREAD_DRIFTS 10   // vec4: way of the last sweep
+#define SAND_BIND_SPREAD_TRIANGLES 11
+#define SAND_BIND_SPREAD_LISTS 12    // neighbours: the first of every point, the second of every point, ..
+#define SAND_BIND_SPREAD_COUNTS 13   // of neighbours
+#define SAND_BIND_SPREAD_LISTED 14   // vec4: where points were when the lists were made
+#define SAND_BIND_SPREAD_STARTS 15   // per bucket, + 1: its first entry
+#define SAND_BIND_SPREAD_ENTRIES 16  // points by bucket
+#define SAND_BIND_SPREAD_CELLS 17    // uvec4 per point: its row, in two words, its bucket
+#define SAND_BIND_SPREAD_CURSORS 18  // per bucket
+#define SAND_BIND_SPREAD_GROUPS 19   // group counts of the scan: as they are, as they would be
+#define SAND_BIND_SPREAD_ROOMS 20    // SandGlRoom, SAND_SPREAD_DIRECTIONS per point
+#define SAND_SPREAD_LIST 32          // neighbours that a point lists
+#define SAND_SPREAD_DIRECTIONS 8
+#define SAND_SPREAD_STEPS 8          // dispatches of the scan
+
+// The points that are being spread, and what the sweeps tell each other and the host.
+SAND_STRUCT(SandGlSpread)
+	double spacing, offset;  // m
+	double cells_per_metre;
+	float spacing_float;     // m
+	float list_square;       // m^2: how far a list looks
+	float margin_square;     // m^2: with more moved than that, lists are made anew
+	float settled;           // share of the spacing that no pair lacks more of at the end
+	float free_square;       // m^2: with nobody nearer, one more fits
+	float lacking;           // largest share of the spacing that a pair lacked before the last sweep
+	int32_t count, capacity; // points
+	int32_t bucket_bits;
+	int32_t side;            // which half of the places is the one behind the last sweep
+	int32_t sweep_count;     // since the lists were made
+	int32_t is_done;         // nothing is left to sweep
+	int32_t needs_lists;
+	uint32_t lack_bits, moved_bits; // floats: what the sweep under way found, m and m^2
+	int32_t sweeps_done;
+SAND_STRUCT_END(SandGlSpread)
+SAND_OFFSET(SandGlSpread, sweeps_done, 84)
+SAND_SIZE(SandGlSpread, 88)
+
+// A place beside a point where one more might go.
+SAND_STRUCT(SandGlRoom)
+	float place[3]; // m, relative to the middle of the mesh
+	int32_t triangle; // -1 = there is none
+SAND_STRUCT_END(SandGlRoom)
+SAND_OFFSET(SandGlRoom, triangle, 12)
+SAND_SIZE(SandGlRoom, 16)
+
 #endif

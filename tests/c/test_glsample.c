@@ -5,6 +5,7 @@
 #include "glsurface.h"
 #include "layout.h"
 #include "shapes.h"
+#include "spread.h"
 
 // ---- help
 
@@ -316,6 +317,66 @@ static void wide_bands_and_coarse_voxels_are_the_processors(void)
 	sand_gpu_destroy(gpu);
 }
 
+// ---- relaxation
+
+static SandPoints points_of(const Thing *thing, double spacing, double offset, uint64_t seed, SandGpu *gpu)
+{
+	SandError err = {0};
+	SandPoints points = {0};
+	SandSpreadDesc desc = {.spacing = (float)spacing, .offset = (float)offset, .seed = seed, .gpu = gpu};
+	CHECK_STATUS(sand_spread_points(thing->surface, &desc, NULL, &points, &err), SAND_OK, &err);
+	return points;
+}
+
+static void check_spread(const Thing *thing, double spacing, double offset, uint64_t seed, SandGpu *gpu)
+{
+	SandPoints here = points_of(thing, spacing, offset, seed, NULL),
+	           there = points_of(thing, spacing, offset, seed, gpu);
+	CHECK(here.count > 50);
+	CHECK_INT(there.count, here.count);
+	int differing = 0;
+	for (int i = 0; i < 3 * here.count && here.count == there.count; ++i)
+	{
+		if (memcmp(&here.xyz[i], &there.xyz[i], sizeof(float)) != 0 && differing++ == 0)
+		{
+			printf("%s, spacing %g m, offset %g m: point %d is at %a here and at %a on the device\n",
+			       sand_mesh_name(thing->mesh), spacing, offset, i / 3, (double)here.xyz[i], (double)there.xyz[i]);
+		}
+	}
+	CHECK_INT(differing, 0);
+	sand_points_free(&here);
+	sand_points_free(&there);
+}
+
+static void relaxed_points_are_the_processors(void)
+{
+	SandGpu *gpu = software_device();
+	for (int number = 0; number < SHAPES; ++number)
+	{
+		Thing thing = thing_of(number);
+		double spacing = sqrt(0.9 * thing.mesh->area / 700);
+		check_spread(&thing, spacing, 0, (uint64_t)number, gpu);
+		free_thing(&thing);
+	}
+	check_clean(gpu);
+	sand_gpu_destroy(gpu);
+}
+
+static void points_at_an_offset_are_the_processors(void)
+{
+	static const int numbers[] = {0, 3, 5, 7, 11};
+	SandGpu *gpu = software_device();
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); ++i)
+	{
+		Thing thing = thing_of(numbers[i]);
+		double spacing = sqrt(0.9 * thing.mesh->area / 400);
+		check_spread(&thing, spacing, i % 2 == 0 ? -0.3 * spacing : 0.4 * spacing, 3, gpu);
+		free_thing(&thing);
+	}
+	check_clean(gpu);
+	sand_gpu_destroy(gpu);
+}
+
 void test_glsample(void)
 {
 	SandGpu *gpu = NULL;
@@ -330,4 +391,6 @@ void test_glsample(void)
 	RUN(places_that_the_device_doubts_are_asked_again);
 	RUN(fields_are_the_processors);
 	RUN(wide_bands_and_coarse_voxels_are_the_processors);
+	RUN(relaxed_points_are_the_processors);
+	RUN(points_at_an_offset_are_the_processors);
 }
