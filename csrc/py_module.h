@@ -25,6 +25,7 @@
 #include "base.h"
 #include "mesh.h"
 #include "sampler.h"
+#include "sim.h"
 
 /// Of one module object; nothing Python-owned is static.
 typedef struct SandPyState
@@ -65,6 +66,9 @@ int sand_py_float(PyObject *object, const char *name, float *value_out);
 int sand_py_bool(PyObject *object, const char *name, bool *value_out); // True or False, no other truth
 
 /// A word out of a list that ends with NULL; *index_out becomes its place. Else as the numbers.
+/// "cpu", "gl" or "auto"; NULL leaves it. -1 with ValueError.
+int sand_py_engine(PyObject *object, SandEngine *engine_out);
+
 int sand_py_choice(PyObject *object, const char *name, const char *const *choices, int *index_out);
 
 /// "a, b or c" of a list that ends with NULL, for sentences; cut at byte_count - 1.

@@ -4,16 +4,19 @@
 
 #include "clump.h"
 #include "fit.h"
+#include "glsurface.h"
 #include "packing.h"
 #include "pool.h"
 #include "repair.h"
 #include "sampler.h"
 #include "scene.h"
+#include "sim.h"
 #include "solid.h"
 #include "spread.h"
 #include "surface.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 // Distance of neighbouring centres in radii when the caller names no spacing: spheres overlap by two fifths of their
@@ -41,6 +44,7 @@ typedef struct Request
 	int32_t sphere_count;
 	uint64_t seed;
 	const SandCancel *cancel; // may be NULL
+	SandEngine engine;
 } Request;
 
 /// What the core made of it. Everything in it is freed by free_body; the arrays that Python takes over are NULL then.
@@ -56,7 +60,10 @@ typedef struct Body
 	bool has_exact_masses;
 	float radius; // m, of a filling's spheres
 	SandFit fit;
-	double seconds; // from the first step to the last
+	double seconds;                // from the first step to the last
+	SandGpu *gpu;                  // NULL = the processor
+	char device[128];              // its name; empty when the processor did it
+	char note[SAND_MESSAGE_BYTES]; // why the processor did what a device was asked for; else empty
 } Body;
 
 typedef SandStatus MakeSpheres(const Request *request, Body *body, SandFitDesc *fit_desc, SandError *err);
@@ -69,12 +76,58 @@ static void free_body(Body *body)
 	sand_surface_destroy(body->surface);
 	sand_mesh_destroy(body->mesh);
 	sand_pool_destroy(body->pool);
+	sand_gpu_destroy(body->gpu);
+}
+
+/// The device that the request asks for. 'auto' takes hardware only, and the processor when there is none.
+static SandStatus open_device(const Request *request, Body *body, SandError *err)
+{
+	if (request->engine == SAND_ENGINE_CPU)
+	{
+		return SAND_OK;
+	}
+	bool is_auto = request->engine == SAND_ENGINE_AUTO;
+	SandGpuDesc desc = {.refuses_software = is_auto};
+	SandError why = {0};
+	SandStatus status = sand_gpu_create(&desc, &body->gpu, &why);
+	if (status == SAND_OK)
+	{
+		(void)snprintf(body->device, sizeof body->device, "%s", sand_gpu_info(body->gpu)->name);
+		return SAND_OK;
+	}
+	memcpy(body->note, why.message, sizeof body->note);
+	if (!is_auto)
+	{
+		*err = why;
+	}
+	return is_auto ? SAND_OK : status;
+}
+
+/// Whether the processor has to do what the device could not: with 'auto', for whatever reason but a cancel. What the
+/// request itself is wrong about, the processor then says.
+static bool falls_back(const Request *request, Body *body, SandStatus status, const SandError *err)
+{
+	if (status == SAND_OK || status == SAND_CANCELLED || body->gpu == NULL || request->engine != SAND_ENGINE_AUTO)
+	{
+		return false;
+	}
+	memcpy(body->note, err->message, sizeof body->note);
+	body->device[0] = '\0';
+	sand_gpu_destroy(body->gpu);
+	body->gpu = NULL;
+	return true;
 }
 
 static SandStatus spread(const Request *request, Body *body, SandFitDesc *fit_desc, SandError *err)
 {
-	SandSpreadDesc desc = {request->spacing, request->offset, request->seed, request->cancel};
-	SandStatus status = sand_spread_points(body->surface, &desc, body->pool, &body->points, err);
+	SandStatus status = open_device(request, body, err);
+	SandSpreadDesc desc = {request->spacing, request->offset, request->seed, request->cancel, body->gpu};
+	status = status == SAND_OK ? sand_spread_points(body->surface, &desc, body->pool, &body->points, err) : status;
+	if (falls_back(request, body, status, err))
+	{
+		desc.gpu = NULL;
+		status = sand_spread_points(body->surface, &desc, body->pool, &body->points, err);
+	}
 	fit_desc->offset = request->offset;
 	fit_desc->radius = request->radius;
 	fit_desc->centres = body->points.xyz;
@@ -326,23 +379,25 @@ static int check_number(const SandPyState *state, const char *what, float number
 
 static int add_sample(PyObject *dict, const Request *request, const Body *body)
 {
-	(void)body;
+	PyObject *engine = Py_BuildValue("{s:s,s:z,s:s}", "engine", body->gpu != NULL ? "gl" : "cpu", "device",
+	                                 body->gpu != NULL ? body->device : NULL, "note", body->note);
 	return set_number(dict, "radius", (double)request->radius) != 0 ||
 	               set_number(dict, "spacing", (double)request->spacing) != 0 ||
-	               set_number(dict, "offset", (double)request->offset) != 0
+	               set_number(dict, "offset", (double)request->offset) != 0 || set_item(dict, "engine", engine) != 0
 	           ? -1
 	           : 0;
 }
 
 static PyObject *sample(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-	static char *names[] = {"mesh", "radius", "spacing", "offset", "seed", "threads", "cancel", NULL};
+	static char *names[] = {"mesh", "radius", "spacing", "offset", "seed", "threads", "cancel", "engine", NULL};
 	SandPyState *state = state_of(module);
 	PyObject *mesh, *radius;
-	PyObject *spacing = NULL, *offset = NULL, *seed = NULL, *threads = NULL, *cancel = NULL;
+	PyObject *spacing = NULL, *offset = NULL, *seed = NULL, *threads = NULL, *cancel = NULL, *engine = NULL;
 	Request request = {0};
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|$OOOOO:sample", names, &mesh, &radius, &spacing, &offset, &seed,
-	                                 &threads, &cancel) ||
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|$OOOOOO:sample", names, &mesh, &radius, &spacing, &offset, &seed,
+	                                 &threads, &cancel, &engine) ||
+	    sand_py_engine(engine, &request.engine) != 0 ||
 	    read_common(state, mesh, seed, threads, cancel, &request) != 0 ||
 	    sand_py_float(radius, "radius", &request.radius) != 0 ||
 	    sand_py_float(spacing, "spacing", &request.spacing) != 0 ||
@@ -361,12 +416,13 @@ static PyObject *sample(PyObject *module, PyObject *args, PyObject *kwargs)
 
 static PyObject *spread_points(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-	static char *names[] = {"mesh", "spacing", "offset", "seed", "threads", "cancel", NULL};
+	static char *names[] = {"mesh", "spacing", "offset", "seed", "threads", "cancel", "engine", NULL};
 	SandPyState *state = state_of(module);
-	PyObject *mesh, *spacing, *offset = NULL, *seed = NULL, *threads = NULL, *cancel = NULL;
+	PyObject *mesh, *spacing, *offset = NULL, *seed = NULL, *threads = NULL, *cancel = NULL, *engine = NULL;
 	Request request = {0};
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|$OOOO:spread", names, &mesh, &spacing, &offset, &seed, &threads,
-	                                 &cancel) ||
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|$OOOOO:spread", names, &mesh, &spacing, &offset, &seed, &threads,
+	                                 &cancel, &engine) ||
+	    sand_py_engine(engine, &request.engine) != 0 ||
 	    read_common(state, mesh, seed, threads, cancel, &request) != 0 ||
 	    sand_py_float(spacing, "spacing", &request.spacing) != 0 ||
 	    sand_py_float(offset, "offset", &request.offset) != 0)
@@ -465,14 +521,37 @@ static void distance_task(void *context, int block)
 	}
 }
 
+static SandStatus find_distances(const Request *request, Body *body, Distances *d, SandError *err)
+{
+	SandStatus status = sand_pool_create(request->thread_count, &body->pool, err);
+	status = status == SAND_OK ? sand_surface_create(request->mesh, body->pool, &body->surface, err) : status;
+	status = status == SAND_OK ? open_device(request, body, err) : status;
+	if (status == SAND_OK && body->gpu != NULL)
+	{
+		SandGlDistanceDesc desc = {.places = d->places, .place_count = d->count};
+		status = sand_glsurface_distances(body->gpu, body->surface, &desc, body->pool, d->distances, err);
+		if (!falls_back(request, body, status, err))
+		{
+			return status;
+		}
+		status = SAND_OK;
+	}
+	if (status == SAND_OK)
+	{
+		d->surface = body->surface;
+		sand_pool_run(body->pool, distance_task, d, d->block_count);
+	}
+	return status;
+}
+
 static PyObject *distance(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-	static char *names[] = {"mesh", "points", "threads", NULL};
+	static char *names[] = {"mesh", "points", "threads", "engine", NULL};
 	SandPyState *state = state_of(module);
-	PyObject *mesh, *points, *threads = NULL, *result = NULL;
+	PyObject *mesh, *points, *threads = NULL, *engine = NULL, *result = NULL;
 	Request request = {0};
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|O:distance", names, &mesh, &points, &threads) ||
-	    read_common(state, mesh, NULL, threads, NULL, &request) != 0)
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OO:distance", names, &mesh, &points, &threads, &engine) ||
+	    sand_py_engine(engine, &request.engine) != 0 || read_common(state, mesh, NULL, threads, NULL, &request) != 0)
 	{
 		return NULL;
 	}
@@ -497,13 +576,7 @@ static PyObject *distance(PyObject *module, PyObject *args, PyObject *kwargs)
 		               .count = (int)count,
 		               .block_count = sand_block_count((int)count, 64)};
 		PyThreadState *thread = PyEval_SaveThread();
-		SandStatus status = sand_pool_create(request.thread_count, &body.pool, &err);
-		status = status == SAND_OK ? sand_surface_create(request.mesh, body.pool, &body.surface, &err) : status;
-		if (status == SAND_OK)
-		{
-			d.surface = body.surface;
-			sand_pool_run(body.pool, distance_task, &d, d.block_count);
-		}
+		SandStatus status = find_distances(&request, &body, &d, &err);
 		PyEval_RestoreThread(thread);
 		free_body(&body);
 		if (status != SAND_OK)
@@ -565,15 +638,17 @@ static PyObject *mass_properties(PyObject *module, PyObject *args, PyObject *kwa
 
 static PyMethodDef methods[] = {
     {"sample", WITH_KEYWORDS(sample),
-     "sample(mesh, radius, *, spacing=0, offset=0, seed=0, threads=0, cancel=None)\n--\n\n"
+     "sample(mesh, radius, *, spacing=0, offset=0, seed=0, threads=0, cancel=None, engine='cpu')\n--\n\n"
      "Equal spheres spread evenly over the surface of a mesh, open or closed, after mending it; lengths in metres.\n"
      "spacing 0 = 1.2 radii; offset: signed distance of the centres from the surface, negative inside.\n"
      "A dict: centres (N, 3) float32, masses (N,) float64 at density 1 that weigh and turn like the mesh when\n"
      "has_exact_masses, body (10,) float64 of the mesh itself for the third of a Scene's shape (None when it is "
      "open),\n"
-     "radius, spacing, offset, fit (a dict: how well the spheres stand for the mesh), warnings."},
+     "radius, spacing, offset, fit (a dict: how well the spheres stand for the mesh), warnings.\n"
+     "engine 'gl' pushes the spheres apart on a GPU, or on a software device; 'auto' does on hardware, and is the\n"
+     "processor where there is none or it fails. The dict's engine: engine, device, note."},
     {"spread", WITH_KEYWORDS(spread_points),
-     "spread(mesh, spacing, *, offset=0, seed=0, threads=0, cancel=None)\n--\n\n"
+     "spread(mesh, spacing, *, offset=0, seed=0, threads=0, cancel=None, engine='cpu')\n--\n\n"
      "Only the centres of sample(), (N, 3) float32, of the mesh as it is: nothing mended, nothing measured."},
     {"pack", WITH_KEYWORDS(pack),
      "pack(mesh, radius, *, kind='hexagonal', packing=0, calibrate=False, seed=0, threads=0, cancel=None)\n--\n\n"
@@ -587,7 +662,7 @@ static PyMethodDef methods[] = {
      "A few spheres of different radii that are like the mesh together, as the shape of a grain.\n"
      "A dict as of sample(), with radii (N,) float32 and overlap: volume in both over volume in either, 0 to 1."},
     {"distance", WITH_KEYWORDS(distance),
-     "distance(mesh, points, threads=0)\n--\n\n"
+     "distance(mesh, points, threads=0, engine='cpu')\n--\n\n"
      "Signed distance of each of the points (N, 3) from the mesh as it is, (N,) float64 in metres, negative inside."},
     {"mass_properties", WITH_KEYWORDS(mass_properties),
      "mass_properties(mesh)\n--\n\n"

@@ -1460,7 +1460,7 @@ static const char *const engine_names[] = {
     [SAND_ENGINE_AUTO] = "auto",
 };
 
-static int read_engine(PyObject *object, SandEngine *engine_out)
+int sand_py_engine(PyObject *object, SandEngine *engine_out)
 {
 	for (int i = 0; object != NULL && PyUnicode_Check(object) && i < SAND_ENGINE_COUNT; ++i)
 	{
@@ -1496,7 +1496,7 @@ static PyObject *sim_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|OOOOOOOO:Sim", names, (PyTypeObject *)state->scene_type, &scene,
 	                                 &threads, &step_seconds, &allow_overlap, &kernel, &engine, &device,
 	                                 &stop_without_gpu, &measure) ||
-	    sand_py_bool(measure, "measure", &desc.gpu.has_timers) != 0 || read_engine(engine, &desc.engine) != 0 ||
+	    sand_py_bool(measure, "measure", &desc.gpu.has_timers) != 0 || sand_py_engine(engine, &desc.engine) != 0 ||
 	    sand_py_int32(device, "device", &device_number) != 0 ||
 	    sand_py_bool(stop_without_gpu, "stop_without_gpu", &desc.stops_without_gpu) != 0 ||
 	    sand_py_int32(threads, "threads", &thread_count) != 0 ||

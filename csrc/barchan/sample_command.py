@@ -15,6 +15,7 @@ import numpy as np
 
 SUFFIXES = (".obj", ".ply", ".stl")
 KINDS = ("hexagonal", "jittered", "relaxed")
+ENGINES = ("cpu", "gl", "auto")
 BODY_KIND = "relaxed"  # its spheres lie against the surface, those of a lattice where they happen to
 REDRAW = 0.2  # s between two looks at the clock on a terminal
 
@@ -36,6 +37,7 @@ def add_command(commands):
     parser.add_argument("--clump", type=int, metavar="N", help="at most N spheres that together look like the mesh")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="the same number gives the same spheres")
     parser.add_argument("--threads", type=int, default=0, metavar="N", help="0 = all; the result is the same")
+    parser.add_argument("--engine", choices=ENGINES, help="what pushes spheres apart on a surface, default cpu; the result is the same")
     parser.add_argument("--out", metavar="FILE.ply", help="write the spheres: x y z radius")
     parser.set_defaults(run=run)
 
@@ -49,6 +51,7 @@ def check_arguments(arguments):
         "--radius": (arguments.radius is not None, not is_clump),
         "--spacing": (arguments.spacing is not None, not is_clump and not arguments.volume),
         "--offset": (arguments.offset is not None, not is_clump and not arguments.volume),
+        "--engine": (arguments.engine is not None, not is_clump and not arguments.volume),
         "--kind": (arguments.kind is not None, arguments.volume and not is_clump),
         "--packing": (arguments.packing is not None, arguments.volume and not is_clump),
         "--volume": (arguments.volume, not is_clump),
@@ -129,7 +132,12 @@ def make_spheres(mesh, arguments, cancel):
             **common,
         )
     return barchan.sample(
-        mesh, arguments.radius, spacing=arguments.spacing or 0, offset=arguments.offset or 0, **common
+        mesh,
+        arguments.radius,
+        spacing=arguments.spacing or 0,
+        offset=arguments.offset or 0,
+        engine=arguments.engine or "cpu",
+        **common,
     )
 
 
@@ -171,7 +179,7 @@ def report(arguments, body):
     radii = body.get("radii")
     kind = "surface" if radii is None and not arguments.volume else "volume" if radii is None else "clump"
     made = {"file": arguments.mesh, "kind": kind, "seed": arguments.seed}
-    made.update({name: body[name] for name in ("radius", "packing_radius", "spacing", "offset", "overlap") if name in body})
+    made.update({name: body[name] for name in ("radius", "packing_radius", "spacing", "offset", "overlap", "engine") if name in body})
     if radii is not None:
         made.update(radius_min=float(radii.min()), radius_max=float(radii.max()))
     return {**made, **body["fit"], "warnings": body["warnings"], "out": arguments.out}

@@ -377,6 +377,205 @@ static void points_at_an_offset_are_the_processors(void)
 	sand_gpu_destroy(gpu);
 }
 
+// ---- what can go wrong
+
+typedef enum Work
+{
+	WORK_DISTANCES,
+	WORK_FIELD,
+	WORK_SPREAD,
+	WORK_OFFSET,
+	WORK_COUNT
+} Work;
+
+// One of the sampler's calls on a device; *is_right_out: the answer is the processor's.
+static SandStatus run_work(Work work, const Thing *thing, SandGpu *gpu, const SandCancel *cancel, bool *is_right_out,
+                           SandError *err)
+{
+	enum
+	{
+		FEW = 300
+	};
+	SandStatus status;
+	if (work == WORK_DISTANCES)
+	{
+		static float places[3 * PLACES];
+		static double found[PLACES];
+		make_places(thing, places);
+		SandGlDistanceDesc desc = {.places = places, .place_count = FEW, .cancel = cancel};
+		status = sand_glsurface_distances(gpu, thing->surface, &desc, NULL, found, err);
+		*is_right_out = true;
+		for (size_t i = 0; i < FEW && status == SAND_OK; ++i)
+		{
+			const double place[3] = {(double)places[3 * i], (double)places[3 * i + 1], (double)places[3 * i + 2]};
+			*is_right_out = *is_right_out && found[i] == sand_surface_distance(thing->surface, place);
+		}
+		return status;
+	}
+	if (work == WORK_FIELD)
+	{
+		SandField *field = NULL, *wanted = NULL;
+		SandFieldDesc desc = {.voxel = (float)(thing->size / 10), .cancel = cancel, .gpu = gpu};
+		status = sand_field_create(thing->surface, &desc, NULL, &field, err);
+		desc.gpu = NULL;
+		desc.cancel = NULL;
+		CHECK_INT(sand_field_create(thing->surface, &desc, NULL, &wanted, NULL), SAND_OK);
+		CHECK((field != NULL) == (status == SAND_OK));
+		if (field != NULL)
+		{
+			Difference d = compare_fields(field, wanted);
+			*is_right_out = d.values == 0 && d.presence == 0;
+		}
+		sand_field_destroy(field);
+		sand_field_destroy(wanted);
+		return status;
+	}
+	SandPoints points = {0}, wanted = {0};
+	double spacing = sqrt(0.9 * thing->mesh->area / 150);
+	SandSpreadDesc desc = {.spacing = (float)spacing, .cancel = cancel, .gpu = gpu};
+	desc.offset = work == WORK_OFFSET ? -0.3F * desc.spacing : 0;
+	status = sand_spread_points(thing->surface, &desc, NULL, &points, err);
+	desc.gpu = NULL;
+	desc.cancel = NULL;
+	CHECK_INT(sand_spread_points(thing->surface, &desc, NULL, &wanted, NULL), SAND_OK);
+	*is_right_out =
+	    points.count == wanted.count && memcmp(points.xyz, wanted.xyz, 3 * (size_t)wanted.count * sizeof(float)) == 0;
+	CHECK(status == SAND_OK || points.xyz == NULL);
+	sand_points_free(&points);
+	sand_points_free(&wanted);
+	return status;
+}
+
+// Every buffer, program, dispatch, fence and reset in turn fails; then the same device, or a new one, does it right.
+static void every_nth_fault_ends_in_a_sentence_without_a_leak(void)
+{
+	Thing thing = thing_of(3);
+	for (Work work = 0; work < WORK_COUNT; ++work)
+	{
+		for (int kind = 0; kind < 5; ++kind)
+		{
+			int runs = 0;
+			bool is_clean = false;
+			SandGpu *gpu = NULL;
+			size_t held = sand_alloc_bytes();
+			SandGpuFaults faults = {0};
+			int *counters[5] = {&faults.buffer, &faults.program, &faults.dispatch, &faults.fence, &faults.reset};
+			// Every number at first, then wider apart: dispatches are hundreds.
+			for (int n = 1; !is_clean && runs < 200; n += n < 24 ? 1 : n / 4, ++runs)
+			{
+				SandError err = {0};
+				SandStatus status = SAND_OK;
+				bool is_right = false;
+				faults = (SandGpuFaults){0};
+				gpu = gpu != NULL ? gpu : device_with(&faults, &status, &err);
+				*counters[kind] = n;
+				status = run_work(work, &thing, gpu, NULL, &is_right, &err);
+				is_clean = *counters[kind] != 0;
+				// A device that is lost when all is done has done it.
+				CHECK(is_clean ? status == SAND_OK : status != SAND_OK || kind == 4);
+				CHECK(status == SAND_OK || status == SAND_ERROR_GPU || status == SAND_ERROR_GPU_MEMORY ||
+				      status == SAND_ERROR_GPU_LOST);
+				CHECK(status != SAND_OK || is_right);
+				CHECK(status == SAND_OK || strlen(err.message) > 20);
+				if (kind == 4 && !is_clean)
+				{
+					sand_gpu_destroy(gpu);
+					gpu = NULL;
+					continue;
+				}
+				check_clean(gpu);
+			}
+			printf("  work %d, kind %d: %d runs\n", (int)work, kind, runs);
+			CHECK(is_clean);
+			sand_gpu_destroy(gpu);
+			CHECK_INT(sand_alloc_bytes(), held);
+		}
+	}
+	free_thing(&thing);
+}
+
+static void every_failing_allocation_is_reported(void)
+{
+	Thing thing = thing_of(0);
+	size_t before = sand_alloc_bytes();
+	SandGpu *gpu = software_device();
+	for (Work work = 0; work < WORK_COUNT; ++work)
+	{
+		SandStatus status = SAND_ERROR_MEMORY;
+		for (uint64_t n = 1; n < 40 && status != SAND_OK; ++n)
+		{
+			SandError err = {0};
+			double distances[2];
+			const float places[6] = {0.1F, 0.2F, 0.3F, 2, 2, 2};
+			SandGlDistanceDesc ask = {.places = places, .place_count = 2};
+			SandFieldDesc grid = {.voxel = 0.4F, .gpu = gpu};
+			SandSpreadDesc even = {.spacing = 0.5F, .offset = work == WORK_OFFSET ? 0.1F : 0, .gpu = gpu};
+			SandField *field = NULL;
+			SandPoints points = {0};
+			sand_alloc_fail_after(n, true);
+			status = work == WORK_DISTANCES ? sand_glsurface_distances(gpu, thing.surface, &ask, NULL, distances, &err)
+			         : work == WORK_FIELD   ? sand_field_create(thing.surface, &grid, NULL, &field, &err)
+			                                : sand_spread_points(thing.surface, &even, NULL, &points, &err);
+			sand_alloc_fail_after(0, false);
+			CHECK(status == SAND_OK || status == SAND_ERROR_MEMORY);
+			sand_field_destroy(field);
+			sand_points_free(&points);
+			check_clean(gpu);
+		}
+		CHECK_INT(status, SAND_OK);
+	}
+	sand_gpu_destroy(gpu);
+	CHECK_INT(sand_alloc_bytes(), before); // the device's own table of objects is gone with it
+	free_thing(&thing);
+}
+
+static void a_raised_flag_ends_the_work(void)
+{
+	Thing thing = thing_of(3);
+	SandGpu *gpu = software_device();
+	const SandCancel raised = {1}, not_raised = {0};
+	for (Work work = 0; work < WORK_COUNT; ++work)
+	{
+		SandError err = {0};
+		bool is_right = false;
+		SandStatus status = run_work(work, &thing, gpu, &raised, &is_right, &err);
+		// Distances of a few places may be done before anybody looks.
+		CHECK(status == SAND_CANCELLED || (work == WORK_DISTANCES && status == SAND_OK));
+		check_clean(gpu);
+		CHECK_STATUS(run_work(work, &thing, gpu, &not_raised, &is_right, &err), SAND_OK, &err);
+		CHECK(is_right);
+	}
+	sand_gpu_destroy(gpu);
+	free_thing(&thing);
+}
+
+static void what_does_not_fit_is_refused_with_the_numbers(void)
+{
+	Thing thing = thing_of(3);
+	SandGpu *gpu = software_device();
+	int64_t block = sand_gpu_info(gpu)->limits.block_bytes;
+	// Lists of 128 bytes for one and a half times as many points as area asks for.
+	double points = (double)block / 128;
+	if (points > 4e6)
+	{
+		SKIP("what_does_not_fit_is_refused_with_the_numbers", "blocks of this device are too large for a quick test");
+	}
+	else
+	{
+		SandError err = {0};
+		SandPoints none = {0};
+		SandSpreadDesc desc = {.spacing = (float)sqrt(0.9 * thing.mesh->area / points), .gpu = gpu};
+		CHECK_STATUS(sand_spread_points(thing.surface, &desc, NULL, &none, &err), SAND_ERROR_GPU_MEMORY, &err);
+		CHECK_CONTAINS(err.message, "MiB");
+		CHECK_CONTAINS(err.message, "128.0");
+		CHECK_CONTAINS(err.message, "cpu engine");
+		CHECK(none.xyz == NULL);
+	}
+	check_clean(gpu);
+	sand_gpu_destroy(gpu);
+	free_thing(&thing);
+}
+
 void test_glsample(void)
 {
 	SandGpu *gpu = NULL;
@@ -393,4 +592,8 @@ void test_glsample(void)
 	RUN(wide_bands_and_coarse_voxels_are_the_processors);
 	RUN(relaxed_points_are_the_processors);
 	RUN(points_at_an_offset_are_the_processors);
+	RUN(every_nth_fault_ends_in_a_sentence_without_a_leak);
+	RUN(every_failing_allocation_is_reported);
+	RUN(a_raised_flag_ends_the_work);
+	RUN(what_does_not_fit_is_refused_with_the_numbers);
 }
