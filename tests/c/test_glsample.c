@@ -461,7 +461,7 @@ static void every_nth_fault_ends_in_a_sentence_without_a_leak(void)
 			SandGpuFaults faults = {0};
 			int *counters[5] = {&faults.buffer, &faults.program, &faults.dispatch, &faults.fence, &faults.reset};
 			// Every number at first, then wider apart: dispatches are hundreds.
-			for (int n = 1; !is_clean && runs < 200; n += n < 24 ? 1 : n / 4, ++runs)
+			for (int n = 1; !is_clean && runs < 200; n += n < 12 ? 1 : n / 2, ++runs)
 			{
 				SandError err = {0};
 				SandStatus status = SAND_OK;

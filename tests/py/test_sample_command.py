@@ -77,7 +77,7 @@ def test_a_surface_is_reported_and_written(cube, tmp_path):
     out = tmp_path / "spheres.ply"
     report = good(cube, "--radius", 0.05, "--seed", 3, "--out", out)
     print(report)
-    assert set(report) == KEYS | {"radius", "spacing", "offset"}
+    assert set(report) == KEYS | {"radius", "spacing", "offset", "engine"}
     assert report["kind"] == "surface" and report["out"] == str(out) and report["file"] == str(cube)
     rows = read_ply(out)
     assert len(rows) == report["sphere_count"]
