@@ -14,6 +14,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -872,7 +873,7 @@ typedef struct Decoding
 	int array_count;
 	void *const *places;
 	uint32_t every;
-	int task_count;
+	atomic_int next;   // chunk that nobody has taken yet
 	SandError *errors; // per task
 } Decoding;
 
@@ -994,7 +995,7 @@ static size_t largest_chunk(const Reading *reading, int array_count)
 
 static void decode_task(void *context, int task)
 {
-	const Decoding *decoding = context;
+	Decoding *decoding = context;
 	SandError *err = &decoding->errors[task];
 	const Reading *own = decoding->own, *base = decoding->base;
 	size_t own_bytes = largest_chunk(own, decoding->array_count);
@@ -1008,8 +1009,7 @@ static void decode_task(void *context, int task)
 		status = sand_fail_memory(err, buffer_bytes, "reading a frame");
 	}
 	int chunk_count = (int)sand_codec_chunk_count(own->head.header.start.count);
-	int end = sand_part_start(chunk_count, task + 1, decoding->task_count);
-	for (int chunk = sand_part_start(chunk_count, task, decoding->task_count); chunk < end; ++chunk)
+	for (int chunk; status == SAND_OK && (chunk = atomic_fetch_add(&decoding->next, 1)) < chunk_count;)
 	{
 		for (int i = 0; i < decoding->array_count && status == SAND_OK; ++i)
 		{
@@ -1043,47 +1043,37 @@ static void place_exact_rows(const FileHeader *header, const Directory *director
 	}
 }
 
-/// Runs tasks for the chunks of row_count rows and reports the failure of the first that failed.
-static SandStatus run_chunks(SandTask *task, void *context, SandError **errors, int *task_count_out, uint32_t row_count,
-                             int thread_count, SandError *err)
+/// Threads for a frame of so many rows; NULL when one is enough.
+static SandStatus make_pool(uint32_t row_count, int thread_count, SandPool **pool_out, SandError *err)
 {
+	*pool_out = NULL;
 	int chunk_count = (int)sand_codec_chunk_count(row_count);
-	if (chunk_count == 0)
+	if (chunk_count < 2 || thread_count == 1)
 	{
 		return SAND_OK;
 	}
-	SandPool *pool = NULL;
+	return sand_pool_create(thread_count < chunk_count ? thread_count : chunk_count, pool_out, err);
+}
+
+/// Runs one task per thread, which take turns at what is to be done, and reports the failure of the first that failed.
+static SandStatus run_tasks(SandPool *pool, SandTask *task, void *context, SandError **errors, SandError *err)
+{
+	int task_count = pool != NULL ? sand_pool_thread_count(pool) : 1;
 	SandStatus status = SAND_OK;
-	if (chunk_count > 1 && thread_count != 1)
-	{
-		status = sand_pool_create(thread_count < chunk_count ? thread_count : chunk_count, &pool, err);
-		if (status != SAND_OK)
-		{
-			return status;
-		}
-	}
-	// Four tasks a thread: the last one to start is then not alone for long, and each sets up its memory once.
-	int task_limit = pool != NULL ? 4 * sand_pool_thread_count(pool) : 1;
-	int task_count = chunk_count < task_limit ? chunk_count : task_limit;
 	*errors = sand_alloc((size_t)task_count, sizeof(SandError));
 	if (*errors == NULL)
 	{
-		status = sand_fail_memory(err, (size_t)task_count * sizeof(SandError), "the tasks of a frame");
+		return sand_fail_memory(err, (size_t)task_count * sizeof(SandError), "the tasks of a frame");
 	}
-	else
+	sand_pool_run(pool, task, context, task_count);
+	for (int i = 0; i < task_count && status == SAND_OK; ++i)
 	{
-		*task_count_out = task_count;
-		sand_pool_run(pool, task, context, task_count);
-		for (int i = 0; i < task_count && status == SAND_OK; ++i)
+		status = (*errors)[i].status;
+		if (status != SAND_OK && err != NULL)
 		{
-			status = (*errors)[i].status;
-			if (status != SAND_OK && err != NULL)
-			{
-				*err = (*errors)[i];
-			}
+			*err = (*errors)[i];
 		}
 	}
-	sand_pool_destroy(pool);
 	sand_free(*errors);
 	*errors = NULL;
 	return status;
@@ -1107,9 +1097,11 @@ static SandStatus decode_arrays(Reading *own, Reading *base, const FileEntry *co
 	}
 	if (status == SAND_OK)
 	{
+		SandPool *pool = NULL;
 		Decoding decoding = {own, base, array_count, places, every, 0, NULL};
-		status = run_chunks(decode_task, &decoding, &decoding.errors, &decoding.task_count, header->start.count,
-		                    thread_count, err);
+		status = make_pool(header->start.count, thread_count, &pool, err);
+		status = status == SAND_OK ? run_tasks(pool, decode_task, &decoding, &decoding.errors, err) : status;
+		sand_pool_destroy(pool);
 	}
 	for (int i = 0; i < array_count; ++i)
 	{
@@ -1553,103 +1545,28 @@ static SandStatus check_frame(const SandCacheFrame *frame, const SandCacheOption
 /// One array on its way into a file.
 typedef struct Encoded
 {
+	SandCodec codec;
+	uint32_t plain;           // ONE or SAME, 0 = it has pieces
+	double tolerance;         // in the array's unit
 	unsigned char *directory; // pieces, then exact rows
 	unsigned char *bytes;     // each chunk at chunk_bound * chunk
 	size_t chunk_bound;
-	size_t *chunk_bytes; // per chunk
+	size_t *chunk_bytes;     // per chunk
+	double *chunk_errors;    // per chunk
+	const void *rows, *base; // the caller's; base may be NULL
+	void *decoded;           // may be NULL
+	bool is_due;             // to be encoded by the next run
 } Encoded;
-
-typedef struct Encoding
-{
-	const SandCodec *codec;
-	const void *rows, *base;
-	uint32_t row_count;
-	int zstd_level;
-	Encoded *encoded;
-	void *decoded; // may be NULL
-	double *chunk_errors;
-	int task_count;
-	SandError *errors;
-} Encoding;
-
-static void encode_task(void *context, int task)
-{
-	const Encoding *encoding = context;
-	SandCodecScratch *scratch = sand_codec_scratch_create(true);
-	int chunk_count = (int)sand_codec_chunk_count(encoding->row_count);
-	int end = sand_part_start(chunk_count, task + 1, encoding->task_count);
-	SandCodecPiece *pieces = (SandCodecPiece *)(void *)encoding->encoded->directory;
-	bool has_memory = scratch != NULL;
-	for (int i = sand_part_start(chunk_count, task, encoding->task_count); i < end && has_memory; ++i)
-	{
-		size_t chunk = (size_t)i;
-		size_t size = sand_codec_encode(scratch, encoding->codec, encoding->rows, encoding->base, encoding->row_count,
-		                                (uint32_t)chunk, encoding->zstd_level,
-		                                encoding->encoded->bytes + chunk * encoding->encoded->chunk_bound,
-		                                pieces + chunk * sand_codec_level_count(encoding->row_count), encoding->decoded,
-		                                &encoding->chunk_errors[chunk]);
-		has_memory = size != SIZE_MAX;
-		encoding->encoded->chunk_bytes[chunk] = size;
-	}
-	if (!has_memory)
-	{
-		sand_fail_memory(&encoding->errors[task], encoding->encoded->chunk_bound, "compressing a frame");
-	}
-	sand_codec_scratch_destroy(scratch);
-}
 
 static void encoded_free(Encoded *encoded)
 {
 	sand_free(encoded->directory);
 	sand_free(encoded->bytes);
 	sand_free(encoded->chunk_bytes);
-	*encoded = (Encoded){0};
-}
-
-/// One attempt with the codec as it is. *error_out: the largest error.
-static SandStatus encode_with(Encoding *encoding, uint32_t exact_count, int thread_count, double *error_out,
-                              SandError *err)
-{
-	Encoded *encoded = encoding->encoded;
-	const SandCodec *codec = encoding->codec;
-	size_t chunk_count = sand_codec_chunk_count(encoding->row_count);
-	size_t exact = (size_t)exact_bytes(codec->encoding, codec->component_count, exact_count);
-	size_t lead_bytes = (size_t)directory_bytes(encoding->row_count) + exact;
-	encoded->chunk_bound = chunk_count > 0 ? sand_codec_chunk_bound(codec, encoding->row_count, 0) : 0; // the largest
-	encoded->directory = sand_alloc(lead_bytes, 1);
-	encoded->chunk_bytes = sand_alloc(chunk_count, sizeof(size_t));
-	encoded->bytes = sand_alloc_raw(chunk_count, encoded->chunk_bound);
-	encoding->chunk_errors = sand_alloc(chunk_count, sizeof(double));
-	SandStatus status = SAND_OK;
-	if (encoded->directory == NULL || encoded->chunk_bytes == NULL || encoded->bytes == NULL ||
-	    encoding->chunk_errors == NULL)
-	{
-		status = sand_fail_memory(err, chunk_count * encoded->chunk_bound, "writing a frame");
-	}
-	else
-	{
-		status = run_chunks(encode_task, encoding, &encoding->errors, &encoding->task_count, encoding->row_count,
-		                    thread_count, err);
-	}
-	*error_out = 0;
-	if (status == SAND_OK)
-	{
-		for (size_t i = 0; i < chunk_count; ++i)
-		{
-			*error_out = fmax(*error_out, encoding->chunk_errors[i]);
-		}
-		if (exact > 0)
-		{
-			memcpy(encoded->directory + directory_bytes(encoding->row_count), encoding->rows, exact);
-			if (encoding->decoded != NULL)
-			{
-				memcpy(encoding->decoded, encoding->rows, exact);
-			}
-		}
-	}
-	sand_free(encoding->chunk_errors);
-	encoding->chunk_errors = NULL;
-	return status;
+	sand_free(encoded->chunk_errors);
+	encoded->directory = encoded->bytes = NULL;
+	encoded->chunk_bytes = NULL;
+	encoded->chunk_errors = NULL;
 }
 
 /// A whole file in memory, in parts.
@@ -1685,94 +1602,222 @@ static bool is_one_row(const SandCacheFrame *frame, const SandCacheArray *array)
 	       memcmp(rows, rows + row_bytes, bytes - row_bytes) == 0;
 }
 
-/// Fills the table's entry, but for its offset, of an array that is one row over and over, or, when it is exact, all as
-/// in the base (NULL = none). False when it is neither.
-static bool put_plain(const SandCacheFrame *frame, int index, const SandCacheOptions *options, const void *base,
-                      void *decoded, Image *image)
+typedef struct Encoding
 {
-	const SandCacheArray *array = &frame->arrays[index];
-	FileEntry *entry = &image->entries[index];
-	size_t row_bytes = (size_t)array->component_count * 4, bytes = row_bytes * frame->count;
-	bool is_exact = options->tolerance <= 0 || array->encoding == SAND_ENCODING_EXACT;
-	bool is_same = frame->count > 0 && base != NULL && is_exact && memcmp(array->data, base, bytes) == 0;
-	if (!is_same && !is_one_row(frame, array))
-	{
-		return false;
-	}
-	memcpy(entry->name, array->name, name_length(array->name));
-	entry->type = array->type;
-	entry->component_count = array->component_count;
-	entry->encoding = is_same ? SAND_ENCODING_SAME : SAND_ENCODING_ONE;
-	entry->word_bytes = 4;
-	entry->byte_count = is_same ? 0 : row_bytes;
-	entry->checksum = sand_hash64(array->data, (size_t)entry->byte_count, 0);
-	entry->error = array->error;
-	if (!is_same)
-	{
-		image->parts[image->part_count++] = (SandIoPart){array->data, row_bytes};
-	}
-	if (decoded != NULL)
-	{
-		memcpy(decoded, array->data, bytes);
-	}
-	return true;
+	const SandCacheFrame *frame;
+	const SandCacheOptions *options;
+	Image *image;
+	atomic_int next; // array, or chunk of one, that nobody has taken yet
+	SandError *errors;
+} Encoding;
+
+static double tolerance_of(const char *name, const SandCacheOptions *options)
+{
+	return strcmp(name, "age") == 0        ? SAND_CACHE_AGE_TOLERANCE
+	       : strcmp(name, "velocity") == 0 ? options->velocity_tolerance
+	       : strcmp(name, "spin") == 0     ? options->spin_tolerance
+	                                       : options->tolerance;
 }
 
-/// Fills the table's entry but for its offset.
-static SandStatus encode_array(const SandCacheFrame *frame, int index, const SandCacheOptions *options,
-                               const void *base, void *decoded, Image *image, SandError *err)
+/// Chooses how an array is written: one row over and over, all as in the base when it is exact, or by which codec.
+static void plan_array(const SandCacheFrame *frame, int index, const SandCacheOptions *options, Encoded *encoded)
 {
 	const SandCacheArray *array = &frame->arrays[index];
-	FileEntry *entry = &image->entries[index];
-	Encoded *encoded = &image->encoded[index];
-	SandCodec codec = {
+	size_t bytes = (size_t)array_bytes(frame->count, array->component_count);
+	bool is_exact = options->tolerance <= 0 || array->encoding == SAND_ENCODING_EXACT;
+	encoded->tolerance = tolerance_of(array->name, options);
+	encoded->codec = (SandCodec){
 	    .is_int = array->type == SAND_CACHE_I32,
 	    .component_count = array->component_count,
-	    .encoding =
-	        options->tolerance > 0 && array->encoding < SAND_ENCODING_COUNT ? array->encoding : SAND_ENCODING_EXACT,
+	    .encoding = !is_exact && has_pieces(array->encoding) ? array->encoding : SAND_ENCODING_EXACT,
 	};
-	double tolerance = strcmp(array->name, "age") == 0        ? SAND_CACHE_AGE_TOLERANCE
-	                   : strcmp(array->name, "velocity") == 0 ? options->velocity_tolerance
-	                   : strcmp(array->name, "spin") == 0     ? options->spin_tolerance
-	                                                          : options->tolerance;
-	sand_codec_plan(&codec, array->data, frame->count, tolerance);
-	Encoding encoding = {
-	    .codec = &codec,
-	    .rows = array->data,
-	    .base = base,
-	    .row_count = frame->count,
-	    .zstd_level = options->zstd_level < 0    ? 0
-	                  : options->zstd_level == 0 ? SAND_CODEC_DEFAULT_LEVEL
-	                                             : options->zstd_level,
-	    .encoded = encoded,
-	    .decoded = decoded,
-	};
-	uint32_t exact_count = image->header.exact_count;
-	double error = 0;
-	SandStatus status = encode_with(&encoding, exact_count, options->thread_count, &error, err);
-	if (status == SAND_OK && codec.encoding == SAND_ENCODING_GRID && error > tolerance)
+	if (frame->count > 0 && encoded->base != NULL && is_exact && memcmp(array->data, encoded->base, bytes) == 0)
 	{
-		// Far from the origin floats are too coarse for the grid.
-		encoded_free(encoded);
-		codec.encoding = SAND_ENCODING_EXACT;
-		sand_codec_plan(&codec, array->data, frame->count, tolerance);
-		status = encode_with(&encoding, exact_count, options->thread_count, &error, err);
+		encoded->plain = SAND_ENCODING_SAME;
 	}
-	if (status != SAND_OK)
+	else if (is_one_row(frame, array))
+	{
+		encoded->plain = SAND_ENCODING_ONE;
+	}
+	else
+	{
+		sand_codec_plan(&encoded->codec, array->data, frame->count, encoded->tolerance);
+		encoded->is_due = true;
+	}
+}
+
+static void find_bounds(const SandCacheFrame *frame, float bounds_out[6]);
+
+static void plan_task(void *context, int task)
+{
+	(void)task;
+	Encoding *encoding = context;
+	int array_count = encoding->frame->array_count;
+	for (int i; (i = atomic_fetch_add(&encoding->next, 1)) <= array_count;)
+	{
+		if (i == array_count)
+		{
+			find_bounds(encoding->frame, encoding->image->header.bounds);
+			continue;
+		}
+		plan_array(encoding->frame, i, encoding->options, &encoding->image->encoded[i]);
+	}
+}
+
+static void encode_task(void *context, int task)
+{
+	Encoding *encoding = context;
+	SandError *err = &encoding->errors[task];
+	uint32_t row_count = encoding->frame->count;
+	int chunk_count = (int)sand_codec_chunk_count(row_count);
+	int zstd_level = encoding->options->zstd_level < 0    ? 0
+	                 : encoding->options->zstd_level == 0 ? SAND_CODEC_DEFAULT_LEVEL
+	                                                      : encoding->options->zstd_level;
+	SandCodecScratch *scratch = sand_codec_scratch_create(true);
+	if (scratch == NULL)
+	{
+		sand_fail_memory(err, 0, "compressing a frame");
+		return;
+	}
+	int item_count = chunk_count * encoding->frame->array_count;
+	for (int item; err->status == SAND_OK && (item = atomic_fetch_add(&encoding->next, 1)) < item_count;)
+	{
+		Encoded *encoded = &encoding->image->encoded[item / chunk_count];
+		size_t chunk = (size_t)(item % chunk_count);
+		if (!encoded->is_due)
+		{
+			continue;
+		}
+		SandCodecPiece *pieces = (SandCodecPiece *)(void *)encoded->directory;
+		size_t size = sand_codec_encode(scratch, &encoded->codec, encoded->rows, encoded->base, row_count,
+		                                (uint32_t)chunk, zstd_level, encoded->bytes + chunk * encoded->chunk_bound,
+		                                pieces + chunk * sand_codec_level_count(row_count), encoded->decoded,
+		                                &encoded->chunk_errors[chunk]);
+		encoded->chunk_bytes[chunk] = size;
+		if (size == SIZE_MAX)
+		{
+			sand_fail_memory(err, encoded->chunk_bound, "compressing a frame");
+		}
+	}
+	sand_codec_scratch_destroy(scratch);
+}
+
+/// Memory for what an array becomes.
+static SandStatus make_room(const SandCacheFrame *frame, uint32_t exact_count, Encoded *encoded, SandError *err)
+{
+	const SandCodec *codec = &encoded->codec;
+	size_t chunk_count = sand_codec_chunk_count(frame->count);
+	size_t exact = (size_t)exact_bytes(codec->encoding, codec->component_count, exact_count);
+	encoded_free(encoded);
+	encoded->chunk_bound = chunk_count > 0 ? sand_codec_chunk_bound(codec, frame->count, 0) : 0; // the largest
+	encoded->directory = sand_alloc((size_t)directory_bytes(frame->count) + exact, 1);
+	encoded->chunk_bytes = sand_alloc(chunk_count, sizeof(size_t));
+	encoded->bytes = sand_alloc_raw(chunk_count, encoded->chunk_bound);
+	encoded->chunk_errors = sand_alloc(chunk_count, sizeof(double));
+	if (encoded->directory == NULL || encoded->chunk_bytes == NULL || encoded->bytes == NULL ||
+	    encoded->chunk_errors == NULL)
+	{
+		return sand_fail_memory(err, chunk_count * encoded->chunk_bound, "writing a frame");
+	}
+	if (exact > 0)
+	{
+		memcpy(encoded->directory + directory_bytes(frame->count), encoded->rows, exact);
+	}
+	return SAND_OK;
+}
+
+/// Encodes all arrays that are due.
+static SandStatus encode_due(Encoding *encoding, SandPool *pool, SandError *err)
+{
+	SandStatus status = SAND_OK;
+	bool is_any = false;
+	for (int i = 0; i < encoding->frame->array_count && status == SAND_OK; ++i)
+	{
+		Encoded *encoded = &encoding->image->encoded[i];
+		is_any = is_any || encoded->is_due;
+		status =
+		    encoded->is_due ? make_room(encoding->frame, encoding->image->header.exact_count, encoded, err) : status;
+	}
+	if (status != SAND_OK || !is_any || encoding->frame->count == 0)
 	{
 		return status;
 	}
-	size_t lead = (size_t)(directory_bytes(frame->count) +
-	                       exact_bytes(codec.encoding, codec.component_count, image->header.exact_count));
+	atomic_store(&encoding->next, 0);
+	return run_tasks(pool, encode_task, encoding, &encoding->errors, err);
+}
+
+static double largest_error(const Encoded *encoded, uint32_t row_count)
+{
+	double largest = 0;
+	for (size_t i = 0; i < sand_codec_chunk_count(row_count); ++i)
+	{
+		largest = fmax(largest, encoded->chunk_errors[i]);
+	}
+	return largest;
+}
+
+/// All arrays: planned, then encoded, those that turn out too coarse once more as they are.
+static SandStatus encode_arrays(const SandCacheFrame *frame, const SandCacheOptions *options, Image *image,
+                                SandError *err)
+{
+	Encoding encoding = {.frame = frame, .options = options, .image = image};
+	SandPool *pool = NULL;
+	SandStatus status = make_pool(frame->count, options->thread_count, &pool, err);
+	if (status == SAND_OK)
+	{
+		sand_pool_run(pool, plan_task, &encoding, pool != NULL ? sand_pool_thread_count(pool) : 1);
+		status = encode_due(&encoding, pool, err);
+	}
+	for (int i = 0; i < frame->array_count && status == SAND_OK; ++i)
+	{
+		Encoded *encoded = &image->encoded[i];
+		bool is_grid = encoded->is_due && encoded->codec.encoding == SAND_ENCODING_GRID;
+		// Far from the origin floats are too coarse for the grid.
+		encoded->is_due = is_grid && largest_error(encoded, frame->count) > encoded->tolerance;
+		if (encoded->is_due)
+		{
+			encoded->codec.encoding = SAND_ENCODING_EXACT;
+			sand_codec_plan(&encoded->codec, encoded->rows, frame->count, encoded->tolerance);
+		}
+	}
+	status = status == SAND_OK ? encode_due(&encoding, pool, err) : status;
+	sand_pool_destroy(pool);
+	return status;
+}
+
+/// Fills the table's entry but for its offset, and adds the array's parts.
+static void put_array(const SandCacheFrame *frame, int index, Image *image)
+{
+	const SandCacheArray *array = &frame->arrays[index];
+	FileEntry *entry = &image->entries[index];
+	const Encoded *encoded = &image->encoded[index];
+	size_t rows_bytes = (size_t)array_bytes(frame->count, array->component_count);
 	memcpy(entry->name, array->name, name_length(array->name));
 	entry->type = array->type;
 	entry->component_count = array->component_count;
+	entry->word_bytes = 4;
+	entry->error = array->error; // what is rewritten was off before
+	if (encoded->plain != 0)
+	{
+		entry->encoding = encoded->plain;
+		entry->byte_count = encoded->plain == SAND_ENCODING_ONE ? array_bytes(1, array->component_count) : 0;
+		entry->checksum = sand_hash64(array->data, (size_t)entry->byte_count, 0);
+		image->parts[image->part_count++] = (SandIoPart){array->data, (size_t)entry->byte_count};
+		if (encoded->decoded != NULL)
+		{
+			memcpy(encoded->decoded, array->data, rows_bytes);
+		}
+		return;
+	}
+	const SandCodec *codec = &encoded->codec;
+	size_t exact = (size_t)exact_bytes(codec->encoding, codec->component_count, image->header.exact_count);
+	size_t lead = (size_t)directory_bytes(frame->count) + exact;
+	entry->encoding = codec->encoding;
+	entry->word_bytes = codec->word_bytes;
+	entry->step = codec->step;
+	memcpy(entry->origin, codec->origin, sizeof entry->origin);
 	entry->checksum = sand_hash64(encoded->directory, lead, 0);
-	entry->encoding = codec.encoding;
-	entry->word_bytes = codec.word_bytes;
-	entry->step = codec.step;
-	memcpy(entry->origin, codec.origin, sizeof entry->origin);
-	entry->error = fmaxf((float)error, array->error); // what is rewritten was off before
+	entry->error = fmaxf((float)largest_error(encoded, frame->count), array->error);
 	image->parts[image->part_count++] = (SandIoPart){encoded->directory, lead};
 	entry->byte_count = lead;
 	for (size_t chunk = 0; chunk < sand_codec_chunk_count(frame->count); ++chunk)
@@ -1781,7 +1826,10 @@ static SandStatus encode_array(const SandCacheFrame *frame, int index, const San
 		    (SandIoPart){encoded->bytes + chunk * encoded->chunk_bound, encoded->chunk_bytes[chunk]};
 		entry->byte_count += encoded->chunk_bytes[chunk];
 	}
-	return SAND_OK;
+	if (encoded->decoded != NULL && exact > 0)
+	{
+		memcpy(encoded->decoded, array->data, exact);
+	}
 }
 
 /// Least and greatest place, of "position" when it is there; those that are not finite do not count.
@@ -1869,17 +1917,21 @@ static SandStatus fill_image(const SandCacheFrame *frame, const SandCacheOptions
 			memcpy(places[array_count], frame->notes, frame->note_bytes);
 		}
 	}
+	for (uint32_t i = 0; i < array_count; ++i)
+	{
+		image->encoded[i].rows = frame->arrays[i].data;
+		image->encoded[i].base = base != NULL ? base->arrays[i].data : NULL;
+		image->encoded[i].decoded = places[i];
+	}
+	SandStatus status = encode_arrays(frame, options, image, err);
+	if (status != SAND_OK)
+	{
+		return status;
+	}
 	uint64_t offset = sizeof(FileHeader) + array_count * sizeof(FileEntry);
 	for (uint32_t i = 0; i < array_count; ++i)
 	{
-		const void *base_rows = base != NULL ? base->arrays[i].data : NULL;
-		SandStatus status = put_plain(frame, (int)i, options, base_rows, places[i], image)
-		                        ? SAND_OK
-		                        : encode_array(frame, (int)i, options, base_rows, places[i], image, err);
-		if (status != SAND_OK)
-		{
-			return status;
-		}
+		put_array(frame, (int)i, image);
 		image->entries[i].offset = offset;
 		offset += image->entries[i].byte_count;
 	}
@@ -1906,7 +1958,6 @@ static SandStatus fill_image(const SandCacheFrame *frame, const SandCacheOptions
 	start->settings_hash = frame->settings_hash;
 	start->state_hash = frame->state_hash;
 	start->table_checksum = sand_hash64(image->entries, array_count * sizeof(FileEntry), 0);
-	find_bounds(frame, header->bounds);
 	header->tolerance = options->tolerance;
 	header->flags = (base != NULL ? HAS_BASE : 0) | (is_noted ? HAS_NOTES_OF_BASE : 0);
 	header->motion_hash = frame->motion_hash;

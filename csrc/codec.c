@@ -15,7 +15,8 @@
 #define TURN_HALF 511                     // steps of a small component on each side of zero
 #define TURN_SCALE 1.41421356237309504880 // the small ones are at most sqrt(1/2)
 #define PLANE_HEADER_BYTES 4
-#define NOISE_SAMPLE 4096   // bytes
+#define NOISE_SAMPLE 2048   // bytes
+#define SMOOTH_SAMPLE 1024  // words
 #define COMPRESSION_GAIN 16 // a plane is compressed when that saves a 16th of it, else the time is not worth it
 
 typedef enum PlaneMode
@@ -35,11 +36,14 @@ struct SandCodecScratch
 	ZSTD_CCtx *compressor; // one of the two, the other is NULL
 	ZSTD_DCtx *decompressor;
 	uint32_t stored[PIECE_ROWS];
-	uint32_t words[SAND_CODEC_COMPONENTS][PIECE_ROWS];
-	uint32_t decoded[SAND_CODEC_COMPONENTS][PIECE_ROWS];
-	double errors[PIECE_ROWS];
+	uint32_t column[PIECE_ROWS];
 	unsigned char planes[4][PIECE_ROWS];
 	unsigned char mask[PIECE_ROWS / 8];
+	// Of a whole chunk that is encoded, in the order of its rows; pages that are not used cost nothing.
+	uint32_t words[SAND_CODEC_CHUNK * SAND_CODEC_COMPONENTS];
+	uint32_t decoded[SAND_CODEC_CHUNK * SAND_CODEC_COMPONENTS];
+	float squares[SAND_CODEC_CHUNK * 3];
+	unsigned char is_changed[SAND_CODEC_CHUNK]; // row by row, against the base
 };
 
 static void *zstd_alloc(void *context, size_t bytes)
@@ -188,12 +192,6 @@ static float grid_value(const SandCodec *codec, uint32_t word, uint32_t componen
 	return (float)((double)((int64_t)codec->origin[component] + word) * codec->step);
 }
 
-/// per_step: 1 / step. The plane may be the second nearest when two are as near as rounding can tell.
-static uint32_t grid_word(const SandCodec *codec, double per_step, float value, uint32_t component)
-{
-	return (uint32_t)((int32_t)nearest((double)value * per_step) - codec->origin[component]);
-}
-
 static uint32_t bits_of(float value)
 {
 	uint32_t bits;
@@ -235,21 +233,69 @@ static float half_value(uint32_t word)
 	return float_of(bits_of(magnitude) | (word & 0x8000u) << 16);
 }
 
-static uint32_t turn_word(const float q[4])
+// Four rows at a time, in the vectors of the compiler.
+typedef float Floats __attribute__((vector_size(16)));
+typedef int32_t Ints __attribute__((vector_size(16)));
+typedef uint32_t Words __attribute__((vector_size(16)));
+
+static Floats floats_of(const float *from)
 {
-	float a = fabsf(q[0]), b = fabsf(q[1]), c = fabsf(q[2]), d = fabsf(q[3]);
-	uint32_t first = b > a ? 1 : 0, second = d > c ? 3 : 2;
-	uint32_t largest = (d > c ? d : c) > (b > a ? b : a) ? second : first;
-	double scale = q[largest] < 0 ? -TURN_SCALE * TURN_HALF : TURN_SCALE * TURN_HALF;
-	uint32_t word = largest << 30;
-	for (uint32_t k = 0; k < 3; ++k)
-	{
-		// Beyond the last step only by rounding: the largest of four is at least as large.
-		int32_t steps = (int32_t)nearest((double)q[(largest + 1 + k) & 3u] * scale);
-		steps = steps > TURN_HALF ? TURN_HALF : steps < -TURN_HALF ? -TURN_HALF : steps;
-		word |= (uint32_t)(steps + TURN_HALF) << (10 * k);
-	}
-	return word;
+	Floats found;
+	memcpy(&found, from, sizeof found);
+	return found;
+}
+
+static Floats choose(Ints mask, Floats yes, Floats no)
+{
+	return (Floats)(((Ints)yes & mask) | ((Ints)no & ~mask));
+}
+
+/// -511 to 511 steps of a small component. Beyond the last step only by rounding: the largest of four is as large.
+static Floats steps_of(Floats x)
+{
+	const Floats shift = {0x1.8p23f, 0x1.8p23f, 0x1.8p23f, 0x1.8p23f};
+	const Floats limit = {TURN_HALF, TURN_HALF, TURN_HALF, TURN_HALF};
+	Floats steps = (x + shift) - shift; // nearest whole number, ties to even
+	steps = choose(steps > limit, limit, steps);
+	return choose(steps < -limit, -limit, steps);
+}
+
+/// Words of four unit quaternions; the squares of how far they are off, to first order, into squares_out.
+static void turn_words(const float *rows, uint32_t words_out[4], float squares_out[4])
+{
+	Floats a = floats_of(rows), b = floats_of(rows + 4), c = floats_of(rows + 8), d = floats_of(rows + 12);
+	Floats ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5), ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+	Floats cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5), cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+	Floats w = __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5);
+	Floats x = __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7);
+	Floats y = __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5);
+	Floats z = __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7);
+	const Ints no_sign = {INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX};
+	Floats size_w = (Floats)((Ints)w & no_sign), size_x = (Floats)((Ints)x & no_sign);
+	Floats size_y = (Floats)((Ints)y & no_sign), size_z = (Floats)((Ints)z & no_sign);
+	Ints is_odd_low = size_x > size_w, is_odd_high = size_z > size_y;
+	Ints is_high = choose(is_odd_high, size_z, size_y) > choose(is_odd_low, size_x, size_w);
+	Ints largest = (is_high & 2) | (((is_high & is_odd_high) | (~is_high & is_odd_low)) & 1);
+	// The largest and the three that follow it, in turn: w xyz, x yzw, y zwx or z wxy. Positive, by the sign of all.
+	Floats own = choose(is_high, choose(is_odd_high, z, y), choose(is_odd_low, x, w));
+	Floats first = choose(is_high, choose(is_odd_high, w, z), choose(is_odd_low, y, x));
+	Floats second = choose(is_high, choose(is_odd_high, x, w), choose(is_odd_low, z, y));
+	Floats third = choose(is_high, choose(is_odd_high, y, x), choose(is_odd_low, w, z));
+	Ints sign = (Ints)own & ~no_sign;
+	own = (Floats)((Ints)own & no_sign);
+	first = (Floats)((Ints)first ^ sign);
+	second = (Floats)((Ints)second ^ sign);
+	third = (Floats)((Ints)third ^ sign);
+	const float to_steps = (float)(TURN_SCALE * TURN_HALF), from_steps = (float)(1.0 / (TURN_SCALE * TURN_HALF));
+	Floats s1 = steps_of(first * to_steps), s2 = steps_of(second * to_steps), s3 = steps_of(third * to_steps);
+	Words word = (Words)(__builtin_convertvector(s1, Ints) + TURN_HALF) |
+	             (Words)(__builtin_convertvector(s2, Ints) + TURN_HALF) << 10 |
+	             (Words)(__builtin_convertvector(s3, Ints) + TURN_HALF) << 20 | (Words)largest << 30;
+	Floats e1 = first - s1 * from_steps, e2 = second - s2 * from_steps, e3 = third - s3 * from_steps;
+	Floats own_error = (first * e1 + second * e2 + third * e3) / own;
+	Floats squares = (e1 * e1 + e2 * e2) + (e3 * e3 + own_error * own_error);
+	memcpy(words_out, &word, sizeof word);
+	memcpy(squares_out, &squares, sizeof squares);
 }
 
 static void turn_value(uint32_t word, float q[4])
@@ -268,6 +314,47 @@ static void turn_value(uint32_t word, float q[4])
 
 // Planning
 
+#define LANES 12 // a multiple of 1, 2, 3 and 4: the compiler takes several at a time
+
+/// Least and greatest number per component, of 1 to 3. False when one is not finite.
+static bool find_range(const float *rows, uint32_t row_count, uint32_t width, float low_out[3], float high_out[3])
+{
+	float low[LANES], high[LANES];
+	uint32_t bad[LANES] = {0};
+	for (uint32_t k = 0; k < LANES; ++k)
+	{
+		low[k] = INFINITY;
+		high[k] = -INFINITY;
+	}
+	size_t count = (size_t)row_count * width, i = 0;
+	for (; i + LANES <= count; i += LANES)
+	{
+		for (uint32_t k = 0; k < LANES; ++k)
+		{
+			float value = rows[i + k];
+			low[k] = value < low[k] ? value : low[k];
+			high[k] = value > high[k] ? value : high[k];
+			bad[k] |= fabsf(value) <= 3e38f ? 0u : 1u;
+		}
+	}
+	for (; i < count; ++i)
+	{
+		uint32_t k = (uint32_t)(i % LANES);
+		low[k] = rows[i] < low[k] ? rows[i] : low[k];
+		high[k] = rows[i] > high[k] ? rows[i] : high[k];
+		bad[k] |= fabsf(rows[i]) <= 3e38f ? 0u : 1u;
+	}
+	bool is_finite = true;
+	for (uint32_t k = 0; k < LANES; ++k)
+	{
+		uint32_t own = k % width;
+		low_out[own] = k < width || low[k] < low_out[own] ? low[k] : low_out[own];
+		high_out[own] = k < width || high[k] > high_out[own] ? high[k] : high_out[own];
+		is_finite = is_finite && bad[k] == 0;
+	}
+	return is_finite;
+}
+
 static bool plan_grid(SandCodec *codec, const float *rows, uint32_t row_count, double tolerance)
 {
 	// A row moves by at most half the diagonal of a cell. The step is a little smaller than that allows: the decoded
@@ -277,23 +364,14 @@ static bool plan_grid(SandCodec *codec, const float *rows, uint32_t row_count, d
 	{
 		return false;
 	}
-	double low[3] = {INFINITY, INFINITY, INFINITY}, high[3] = {-INFINITY, -INFINITY, -INFINITY};
-	bool is_finite = true;
+	float low[3] = {0}, high[3] = {0};
 	uint32_t width = codec->component_count;
-	for (uint32_t i = 0; i < row_count; ++i)
-	{
-		for (uint32_t k = 0; k < width; ++k)
-		{
-			double value = (double)rows[(size_t)width * i + k];
-			is_finite = is_finite && fabs(value) <= (double)3e38f;
-			low[k] = value < low[k] ? value : low[k];
-			high[k] = value > high[k] ? value : high[k];
-		}
-	}
+	bool is_finite = find_range(rows, row_count, width, low, high);
 	double span = 0;
 	for (uint32_t k = 0; k < width && is_finite && row_count > 0; ++k)
 	{
-		double first = low[k] * (1.0 / codec->step), last = high[k] * (1.0 / codec->step); // as grid_word has it
+		// As encode_grid has it.
+		double first = (double)low[k] * (1.0 / codec->step), last = (double)high[k] * (1.0 / codec->step);
 		// Beyond 2^23 planes from the origin a float is coarser than the grid.
 		if (!(fabs(first) < 0x1p23 && fabs(last) < 0x1p23))
 		{
@@ -312,25 +390,29 @@ static bool plan_half(SandCodec *codec, const float *rows, uint32_t row_count, d
 	// Half the diagonal of a cell again. What binary16 cannot hold is not worth a quantum, nor is what it keeps anyway.
 	bool is_used = tolerance >= 0x1p-20 && tolerance <= 0x1p10;
 	codec->quantum = is_used ? (float)exp2(floor(log2(1.15 * tolerance))) : 0;
-	bool is_small = true;
+	uint32_t bad = 0;
 	for (size_t i = 0; i < (size_t)row_count * codec->component_count; ++i)
 	{
-		is_small = is_small && fabsf(rows[i]) <= 65504.0f; // a NaN is not
+		bad |= fabsf(rows[i]) <= 65504.0f ? 0u : 1u; // a NaN is not
 	}
-	return is_small;
+	return bad == 0;
 }
 
 static bool plan_turn(SandCodec *codec, const float *rows, uint32_t row_count)
 {
 	codec->word_bytes = 4;
-	bool is_unit = codec->component_count == 4;
-	for (size_t i = 0; i < row_count && is_unit; ++i)
+	if (codec->component_count != 4)
+	{
+		return false;
+	}
+	uint32_t bad = 0;
+	for (size_t i = 0; i < row_count; ++i)
 	{
 		const float *q = rows + 4 * i;
 		float square = q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3];
-		is_unit = fabsf(square - 1.0f) <= 1e-4f;
+		bad |= fabsf(square - 1.0f) <= 1e-4f ? 0u : 1u;
 	}
-	return is_unit;
+	return bad == 0;
 }
 
 void sand_codec_plan(SandCodec *codec, const void *rows, uint32_t row_count, double tolerance)
@@ -394,18 +476,24 @@ static bool is_constant(const unsigned char *plane, size_t count)
 /// True when a sample of the bytes is as even as noise: two of them are equal about as often as by chance.
 static bool is_noise(const unsigned char *plane, size_t count)
 {
-	uint32_t counts[256] = {0};
-	uint64_t sample = count < NOISE_SAMPLE ? count : NOISE_SAMPLE, pairs = 0;
-	for (size_t i = 0; i < sample; ++i)
+	if (count < NOISE_SAMPLE)
 	{
-		counts[plane[i]]++;
+		return false;
+	}
+	uint16_t counts[2][256] = {{0}}; // two, so that equal neighbours do not wait for each other
+	uint64_t sample = NOISE_SAMPLE, pairs = 0;
+	for (size_t i = 0; i < NOISE_SAMPLE; i += 2)
+	{
+		counts[0][plane[i]]++;
+		counts[1][plane[i + 1]]++;
 	}
 	for (size_t i = 0; i < 256; ++i)
 	{
-		pairs += (uint64_t)counts[i] * counts[i];
+		uint32_t both = (uint32_t)counts[0][i] + counts[1][i];
+		pairs += both * both;
 	}
 	// With 7.5 bits of 8 in a byte, the least that pays, it would be 1.4 times.
-	return sample >= NOISE_SAMPLE && pairs * 100 < (sample + sample * (sample - 1) / 256) * 115;
+	return pairs * 100 < (sample + sample * (sample - 1) / 256) * 115;
 }
 
 /// Writes one plane, header first; returns its bytes, SIZE_MAX without memory.
@@ -434,18 +522,18 @@ static size_t put_plane(SandCodecScratch *scratch, const unsigned char *plane, s
 	return put_header(bytes, PLANE_RAW | flags, (uint32_t)count) + count;
 }
 
-/// True when neighbours differ by much less than the numbers among themselves.
-static bool is_smooth(const uint32_t *words, uint32_t count, uint32_t mask)
+/// True when neighbours differ by much less than the numbers among themselves, in a sample from the middle.
+static bool is_smooth(const uint32_t *words, uint32_t count)
 {
-	uint64_t step_sum = 0, spread_sum = 0;
-	uint32_t middle = mask / 2;
-	uint64_t sum = 0;
-	for (uint32_t i = 0; i < count; ++i)
+	uint32_t sample = count < SMOOTH_SAMPLE ? count : SMOOTH_SAMPLE;
+	words += (count - sample) / 2;
+	uint64_t step_sum = 0, spread_sum = 0, sum = 0;
+	for (uint32_t i = 0; i < sample; ++i)
 	{
 		sum += words[i];
 	}
-	middle = count > 0 ? (uint32_t)(sum / count) : middle;
-	for (uint32_t i = 1; i < count; ++i)
+	uint32_t middle = sample > 0 ? (uint32_t)(sum / sample) : 0;
+	for (uint32_t i = 1; i < sample; ++i)
 	{
 		step_sum += words[i] > words[i - 1] ? words[i] - words[i - 1] : words[i - 1] - words[i];
 		spread_sum += words[i] > middle ? words[i] - middle : middle - words[i];
@@ -483,7 +571,7 @@ static size_t put_column(SandCodecScratch *scratch, const SandCodec *codec, uint
 {
 	uint32_t mask = UINT32_MAX >> (32 - 8 * codec->word_bytes);
 	bool may_differ = level != 0 && (codec->is_int == 1 || codec->encoding == SAND_ENCODING_GRID);
-	uint32_t flags = may_differ && is_smooth(words, count, mask) ? PLANE_DELTA : 0;
+	uint32_t flags = may_differ && is_smooth(words, count) ? PLANE_DELTA : 0;
 	if (flags != 0)
 	{
 		to_differences(words, count, mask);
@@ -519,129 +607,189 @@ static void scatter_evenly(const uint32_t *words, Level part, uint32_t chunk, ui
 	}
 }
 
-/// Words of the rows of one level into scratch->words, the numbers as they will be decoded into scratch->decoded,
-/// column by column. Returns the largest error: squared for GRID, 1 - |cosine of half the angle| for TURN.
-static double encode_rows(SandCodecScratch *scratch, const SandCodec *codec, const void *rows, uint32_t chunk,
-                          Level part)
+/// The bits of a float that is not negative grow with it: a maximum of whole numbers, which compilers take in lanes.
+static uint32_t larger(uint32_t a, uint32_t b)
 {
-	uint32_t width = codec->component_count;
-	size_t stride = (size_t)part.stride * width;
-	const float *first = (const float *)rows + ((size_t)chunk * SAND_CODEC_CHUNK + part.first) * width;
-	double largest = 0, per_step = codec->step > 0 ? 1.0 / codec->step : 0;
+	return (int32_t)a > (int32_t)b ? a : b;
+}
+
+// The rows of a chunk in order: words and the bits that a reader will see. Each returns the largest error, for
+// sand_codec_encode to make a distance or angle of.
+
+/// Words are the planes' numbers, not yet from the origin. The square of the largest distance.
+static float encode_grid(SandCodecScratch *scratch, const SandCodec *codec, const float *rows, size_t row_count)
+{
+	size_t width = codec->component_count, count = row_count * width;
+	double per_step = 1.0 / codec->step, step = codec->step;
+	uint32_t *words = scratch->words, *decoded = scratch->decoded;
+	float *squares = scratch->squares;
+	for (size_t i = 0; i < count; ++i)
+	{
+		// The plane may be the second nearest when two are as near as rounding can tell.
+		double plane = nearest((double)rows[i] * per_step);
+		float found = (float)(plane * step);
+		float error = rows[i] - found;
+		words[i] = (uint32_t)(int32_t)plane;
+		decoded[i] = bits_of(found);
+		squares[i] = error * error;
+	}
+	uint32_t largest = 0;
+	for (size_t i = 0; i < row_count; ++i)
+	{
+		float sum = squares[width * i];
+		for (size_t k = 1; k < width; ++k)
+		{
+			sum += squares[width * i + k];
+		}
+		largest = larger(largest, bits_of(sum));
+	}
+	return float_of(largest);
+}
+
+/// The largest difference of a component.
+static float encode_half(SandCodecScratch *scratch, const SandCodec *codec, const float *rows, size_t row_count)
+{
+	size_t count = row_count * codec->component_count;
 	float shift = 0x1.8p23f * codec->quantum, limit = 0x1p11f * codec->quantum;
-	if (codec->encoding == SAND_ENCODING_TURN)
+	uint32_t *words = scratch->words, *decoded = scratch->decoded, largest = 0;
+	for (size_t i = 0; i < count; ++i)
+	{
+		uint32_t word = half_word(rounded_to(rows[i], shift, limit));
+		float found = half_value(word);
+		words[i] = word;
+		decoded[i] = bits_of(found);
+		largest = larger(largest, bits_of(fabsf(rows[i] - found)));
+	}
+	return float_of(largest);
+}
+
+/// The square of the largest distance of two unit quaternions, of either sign. What is decoded only if it is wanted.
+static float encode_turn(SandCodecScratch *scratch, const float *rows, size_t row_count, bool is_decoded)
+{
+	uint32_t *words = scratch->words, largest = 0;
+	float *squares = scratch->squares;
+	size_t i = 0;
+	for (; i + 4 <= row_count; i += 4)
+	{
+		turn_words(rows + 4 * i, words + i, squares + i);
+	}
+	if (i < row_count)
+	{
+		float padded[16] = {1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0}, own_squares[4];
+		uint32_t own_words[4];
+		memcpy(padded, rows + 4 * i, (row_count - i) * 4 * sizeof(float));
+		turn_words(padded, own_words, own_squares);
+		memcpy(words + i, own_words, (row_count - i) * sizeof *words);
+		memcpy(squares + i, own_squares, (row_count - i) * sizeof *squares);
+	}
+	for (i = 0; i < row_count; ++i)
+	{
+		largest = larger(largest, bits_of(squares[i]));
+	}
+	for (i = 0; i < row_count && is_decoded; ++i)
+	{
+		float found[4];
+		turn_value(words[i], found);
+		memcpy(scratch->decoded + 4 * i, found, sizeof found);
+	}
+	return float_of(largest);
+}
+
+/// Which rows of the chunk differ from the base.
+static void find_changed(SandCodecScratch *scratch, const uint32_t *base, const uint32_t *decoded, size_t row_count,
+                         size_t width)
+{
+	for (size_t i = 0; i < row_count; ++i)
+	{
+		uint32_t difference = 0;
+		for (size_t k = 0; k < width; ++k)
+		{
+			difference |= base[width * i + k] ^ decoded[width * i + k];
+		}
+		scratch->is_changed[i] = difference != 0;
+	}
+}
+
+/// Marks the changed rows of a level in scratch->mask; returns how many.
+static uint32_t mark_changed(SandCodecScratch *scratch, Level part)
+{
+	uint32_t stored_count = 0;
+	memset(scratch->mask, 0, (part.count + 7) / 8);
+	for (uint32_t i = 0; i < part.count; ++i)
+	{
+		uint32_t is_changed = scratch->is_changed[part.first + i * part.stride];
+		scratch->mask[i / 8] = (unsigned char)(scratch->mask[i / 8] | is_changed << i % 8);
+		stored_count += is_changed;
+	}
+	return stored_count;
+}
+
+/// The words of one column of a level together, of all its rows or of the changed ones.
+static void gather(SandCodecScratch *scratch, const uint32_t *words, size_t width, uint32_t origin, Level part,
+                   bool is_all)
+{
+	const uint32_t *from = words + (size_t)part.first * width;
+	size_t stride = (size_t)part.stride * width;
+	uint32_t *column = scratch->column;
+	if (is_all)
 	{
 		for (uint32_t i = 0; i < part.count; ++i)
 		{
-			const float *q = first + i * stride;
-			float found[4];
-			scratch->words[0][i] = turn_word(q);
-			turn_value(scratch->words[0][i], found);
-			double dot = 0;
-			for (uint32_t k = 0; k < 4; ++k)
-			{
-				scratch->decoded[k][i] = bits_of(found[k]);
-				dot += (double)q[k] * (double)found[k];
-			}
-			double error = 1.0 - fabs(dot);
-			largest = error > largest ? error : largest;
+			column[i] = from[i * stride] - origin;
 		}
-		return largest;
+		return;
 	}
-	if (codec->encoding == SAND_ENCODING_GRID)
-	{
-		memset(scratch->errors, 0, part.count * sizeof scratch->errors[0]);
-	}
-	for (uint32_t k = 0; k < width; ++k)
-	{
-		uint32_t *words = scratch->words[k], *decoded = scratch->decoded[k];
-		const float *values = first + k;
-		switch (codec->encoding)
-		{
-		case SAND_ENCODING_GRID:
-			for (uint32_t i = 0; i < part.count; ++i)
-			{
-				words[i] = grid_word(codec, per_step, values[i * stride], k);
-				float found = grid_value(codec, words[i], k);
-				double error = (double)values[i * stride] - (double)found;
-				decoded[i] = bits_of(found);
-				scratch->errors[i] += error * error;
-			}
-			break;
-		case SAND_ENCODING_HALF:
-			for (uint32_t i = 0; i < part.count; ++i)
-			{
-				words[i] = half_word(rounded_to(values[i * stride], shift, limit));
-				float found = half_value(words[i]);
-				double error = fabs((double)values[i * stride] - (double)found);
-				decoded[i] = bits_of(found);
-				largest = error > largest ? error : largest;
-			}
-			break;
-		default:
-			for (uint32_t i = 0; i < part.count; ++i)
-			{
-				words[i] = decoded[i] = bits_of(values[i * stride]);
-			}
-			break;
-		}
-	}
-	for (uint32_t i = 0; i < part.count && codec->encoding == SAND_ENCODING_GRID; ++i)
-	{
-		largest = scratch->errors[i] > largest ? scratch->errors[i] : largest;
-	}
-	return largest;
-}
-
-/// Marks the rows that differ from the base in scratch->mask and moves their words together; returns how many.
-static uint32_t keep_changed(SandCodecScratch *scratch, const SandCodec *codec, const uint32_t *base, uint32_t chunk,
-                             Level part)
-{
-	uint32_t width = codec->component_count, column_count = column_count_of(codec), stored_count = 0;
-	const uint32_t *first = base + ((size_t)chunk * SAND_CODEC_CHUNK + part.first) * width;
-	memset(scratch->mask, 0, sizeof scratch->mask);
+	size_t count = 0;
 	for (uint32_t i = 0; i < part.count; ++i)
 	{
-		const uint32_t *row = first + (size_t)i * part.stride * width;
-		uint32_t difference = 0;
-		for (uint32_t k = 0; k < width; ++k)
-		{
-			difference |= row[k] ^ scratch->decoded[k][i];
-		}
-		if (difference != 0)
-		{
-			for (uint32_t k = 0; k < column_count; ++k)
-			{
-				scratch->words[k][stored_count] = scratch->words[k][i];
-			}
-			scratch->mask[i / 8] = (unsigned char)(scratch->mask[i / 8] | 1u << i % 8);
-			++stored_count;
-		}
+		column[count] = from[i * stride] - origin;
+		count += scratch->is_changed[part.first + i * part.stride];
 	}
-	return stored_count;
 }
 
 size_t sand_codec_encode(SandCodecScratch *scratch, const SandCodec *codec, const void *rows, const void *base,
                          uint32_t row_count, uint32_t chunk, int zstd_level, unsigned char *bytes_out,
                          SandCodecPiece *pieces_out, void *decoded_out, double *error_out)
 {
-	uint32_t column_count = column_count_of(codec);
-	size_t total = 0;
-	double largest = 0;
 	if (zstd_level != 0 && !set_level(scratch, zstd_level))
 	{
 		return SIZE_MAX;
 	}
+	size_t width = codec->component_count, first = (size_t)chunk * SAND_CODEC_CHUNK;
+	size_t count = row_count - first < SAND_CODEC_CHUNK ? row_count - first : SAND_CODEC_CHUNK;
+	const float *own = (const float *)rows + first * width;
+	const uint32_t *words = scratch->words, *decoded = scratch->decoded;
+	switch (codec->encoding)
+	{
+	case SAND_ENCODING_GRID:
+		*error_out = sqrt((double)encode_grid(scratch, codec, own, count));
+		break;
+	case SAND_ENCODING_HALF:
+		*error_out = (double)encode_half(scratch, codec, own, count);
+		break;
+	case SAND_ENCODING_TURN:
+		*error_out =
+		    4 * asin(0.5 * sqrt((double)encode_turn(scratch, own, count, base != NULL || decoded_out != NULL)));
+		break;
+	default:
+		words = decoded = (const uint32_t *)rows + first * width;
+		*error_out = 0;
+		break;
+	}
+	if (decoded_out != NULL)
+	{
+		memcpy((uint32_t *)decoded_out + first * width, decoded, count * width * sizeof(uint32_t));
+	}
+	if (base != NULL)
+	{
+		find_changed(scratch, (const uint32_t *)base + first * width, decoded, count, width);
+	}
+	uint32_t column_count = column_count_of(codec);
+	size_t total = 0;
 	for (uint32_t level = 0; level < sand_codec_level_count(row_count); ++level)
 	{
 		Level part = level_of(row_count, chunk, level);
-		double error = encode_rows(scratch, codec, rows, chunk, part);
-		largest = error > largest ? error : largest;
-		for (uint32_t k = 0; k < codec->component_count && decoded_out != NULL; ++k)
-		{
-			scatter_evenly(scratch->decoded[k], part, chunk, codec->component_count, (uint32_t *)decoded_out + k);
-		}
-		uint32_t stored_count = base != NULL ? keep_changed(scratch, codec, base, chunk, part) : part.count;
+		uint32_t stored_count = base != NULL ? mark_changed(scratch, part) : part.count;
 		unsigned char *start = bytes_out + total;
 		size_t size = 0;
 		if (stored_count != 0 && stored_count != part.count)
@@ -650,7 +798,9 @@ size_t sand_codec_encode(SandCodecScratch *scratch, const SandCodec *codec, cons
 		}
 		for (uint32_t k = 0; k < column_count && stored_count > 0 && size != SIZE_MAX; ++k)
 		{
-			size_t more = put_column(scratch, codec, scratch->words[k], stored_count, zstd_level, start + size);
+			uint32_t origin = codec->encoding == SAND_ENCODING_GRID ? (uint32_t)codec->origin[k] : 0;
+			gather(scratch, words + k, column_count, origin, part, stored_count == part.count);
+			size_t more = put_column(scratch, codec, scratch->column, stored_count, zstd_level, start + size);
 			size = more == SIZE_MAX ? SIZE_MAX : size + more;
 		}
 		if (size == SIZE_MAX)
@@ -660,9 +810,6 @@ size_t sand_codec_encode(SandCodecScratch *scratch, const SandCodec *codec, cons
 		pieces_out[level] = (SandCodecPiece){sand_hash64(start, size, 0), (uint32_t)size, stored_count};
 		total += size;
 	}
-	*error_out = codec->encoding == SAND_ENCODING_GRID   ? sqrt(largest)
-	             : codec->encoding == SAND_ENCODING_TURN ? 2 * acos(1.0 - largest)
-	                                                     : largest;
 	return total;
 }
 
@@ -873,7 +1020,7 @@ const char *sand_codec_decode(SandCodecScratch *scratch, const SandCodec *codec,
 	}
 	for (uint32_t k = 0; k < column_count_of(codec); ++k)
 	{
-		uint32_t *words = scratch->words[0];
+		uint32_t *words = scratch->column;
 		complaint = take_column(scratch, codec, &cursor, count, words);
 		if (complaint != NULL)
 		{
