@@ -17,7 +17,7 @@ GROUP_NAME = "Barchan Grains"
 GRAIN_NAME = "Barchan Grain"
 MATERIAL_NAME = "Barchan Sand"
 GROUP_TAG = "barchan_layout"
-GROUP_LAYOUT = 3  # of another number, from another version of the add-on: rebuilt in place
+GROUP_LAYOUT = 4  # of another number, from another version of the add-on: rebuilt in place
 MATERIAL_LAYOUT = 2
 
 VARIANTS = 4  # grain meshes of one kind
@@ -261,8 +261,8 @@ class _Builder:
         share = _random(self.group, _math(self.group, "SUBTRACT", 1.0, self.inputs["Variation"]), 1.0, 1)
         return _math(self.group, "MULTIPLY", attribute(self.group.nodes, "radius", "FLOAT"), share)
 
-    def instances(self, vertices, grain, selection=None):
-        """One of the grains on every vertex, turned by its rotation and scaled by its radius."""
+    def instances(self, vertices, grain, selection=None, index=None):
+        """One of the grains on every vertex, turned by its rotation and scaled by its radius; index says which."""
         group = self.group
         node = group.nodes.new("GeometryNodeInstanceOnPoints")
         group.links.new(vertices, node.inputs["Points"])
@@ -271,8 +271,9 @@ class _Builder:
         group.links.new(self.size(), node.inputs["Scale"])
         if selection is not None:
             group.links.new(selection, node.inputs["Selection"])
+        if index is not None:
             node.inputs["Pick Instance"].default_value = True
-            group.links.new(attribute(group.nodes, "id", "INT"), node.inputs["Instance Index"])
+            group.links.new(index, node.inputs["Instance Index"])
         return node.outputs[0]
 
     def points(self, vertices, radius):
@@ -284,20 +285,60 @@ class _Builder:
     def ball_radius(self):
         """Of the one sphere that stands for a grain from afar."""
         factor = _switch(self.group, self.inputs["Tetrahedron"], 1.0, TETRAHEDRON_BALL, "FLOAT")
-        return _math(self.group, "MULTIPLY", self.size(), factor)
+        own = attribute(self.group.nodes, "ball", "FLOAT")
+        return _math(self.group, "MULTIPLY", self.size(), _switch(self.group, self.inputs["Many Shapes"], factor, own, "FLOAT"))
+
+    def shape_spheres(self):
+        """Every sphere of every shape as a point with shape and unit_radius."""
+        node = self.group.nodes.new("GeometryNodeObjectInfo")
+        self.group.links.new(self.inputs["Shapes"], node.inputs["Object"])
+        return self.points(node.outputs["Geometry"], attribute(self.group.nodes, "unit_radius", "FLOAT"))
+
+    def by_shape(self, geometry, domain):
+        """The parts of each shape as an instance of its own, in the order of the shapes."""
+        node = self.group.nodes.new("GeometryNodeSplitToInstances")
+        node.domain = domain
+        self.group.links.new(geometry, node.inputs[0])
+        self.group.links.new(attribute(self.group.nodes, "shape", "INT"), node.inputs["Group ID"])
+        return node.outputs[0]
+
+    def shape_meshes(self):
+        """The shapes as joined icospheres, an instance each."""
+        group = self.group
+        ball = group.nodes.new("GeometryNodeMeshIcoSphere")
+        ball.inputs["Radius"].default_value = 1.0
+        ball.inputs["Subdivisions"].default_value = 2
+        smooth = group.nodes.new("GeometryNodeSetShadeSmooth")
+        group.links.new(ball.outputs[0], smooth.inputs[0])
+        node = group.nodes.new("GeometryNodeInstanceOnPoints")
+        group.links.new(self.shape_spheres(), node.inputs["Points"])
+        group.links.new(smooth.outputs[0], node.inputs["Instance"])
+        group.links.new(attribute(group.nodes, "unit_radius", "FLOAT"), node.inputs["Scale"])
+        return self.by_shape(node.outputs[0], "INSTANCE")
 
     def all_spheres(self, vertices):
         """Every sphere of every grain as a point. Realising keeps the points' own radius of 1 instead of scaling it, so
         the grain's radius travels in an attribute of another name."""
         group = self.group
         stored = _store(group, vertices, "sphere_radius", self.size())
+        four = self.instances(stored, _grain_points(group, _tetrahedron()))
+        shape = attribute(group.nodes, "shape", "INT")
+        many = self.instances(stored, self.by_shape(self.shape_spheres(), "POINT"), index=shape)
+        radius = attribute(group.nodes, "sphere_radius", "FLOAT")
+        scaled = _math(group, "MULTIPLY", radius, attribute(group.nodes, "unit_radius", "FLOAT"))
+        one_shape = _switch(
+            group, self.inputs["Tetrahedron"], self.points(vertices, self.size()), self.realised(four, radius)
+        )
+        return _switch(group, self.inputs["Many Shapes"], one_shape, self.realised(many, scaled))
+
+    def realised(self, instances, radius):
+        group = self.group
         realise = group.nodes.new("GeometryNodeRealizeInstances")
-        many = self.instances(stored, _grain_points(group, _tetrahedron()))
-        group.links.new(many, realise.inputs["Geometry"])
+        group.links.new(instances, realise.inputs["Geometry"])
         resize = group.nodes.new("GeometryNodeSetPointRadius")
         group.links.new(realise.outputs[0], resize.inputs["Points"])
-        group.links.new(attribute(group.nodes, "sphere_radius", "FLOAT"), resize.inputs["Radius"])
-        return _switch(group, self.inputs["Tetrahedron"], self.points(vertices, self.size()), resize.outputs[0])
+        group.links.new(radius, resize.inputs["Radius"])
+        return resize.outputs[0]
 
     def kinds(self, is_close):
         """What a vertex may become: the variants of the kind that is set, or the artist's object."""
@@ -317,7 +358,8 @@ class _Builder:
         own.inputs["As Instance"].default_value = True
         group.links.new(self.inputs["Object"], own.inputs["Object"])
         is_own = _is_equal(group, self.inputs["Kind"], KINDS.index("OBJECT"))
-        return _switch(group, is_own, _join(group, parts), own.outputs["Geometry"])
+        made = _switch(group, self.inputs["Many Shapes"], _join(group, parts), self.shape_meshes())
+        return _switch(group, is_own, made, own.outputs["Geometry"])
 
     def meshes(self, vertices, is_view):
         """Fine meshes in renders and coarse ones in the view; or, by distance to the camera, fine meshes, coarse meshes, and
@@ -341,10 +383,17 @@ class _Builder:
         is_close, is_mesh = limits
         is_coarse = _both(group, "AND", is_mesh, _both(group, "NOT", is_close))
         is_render = _both(group, "NOT", is_view)
+        index = _switch(
+            group,
+            self.inputs["Many Shapes"],
+            attribute(group.nodes, "id", "INT"),
+            attribute(group.nodes, "shape", "INT"),
+            "INT",
+        )
         parts = []
         for is_fine, otherwise, selection in ((True, is_render, is_close), (False, is_view, is_coarse)):
             chosen = _switch(group, by_distance, otherwise, selection, "BOOLEAN")
-            made = self.instances(vertices, self.kinds(is_fine), chosen)
+            made = self.instances(vertices, self.kinds(is_fine), chosen, index)
             parts.append(_switch(group, _both(group, "OR", by_distance, otherwise), None, made))
         radius = _switch(group, is_mesh, self.ball_radius(), 0.0, "FLOAT")
         parts.append(_switch(group, by_distance, None, self.points(vertices, radius)))
@@ -382,6 +431,8 @@ INPUTS = (
     ("Grains", "Bool", False, "Instanced meshes instead of points"),
     ("By Distance", "Bool", False, "Meshes near the camera, one sphere per grain beyond"),
     ("Tetrahedron", "Bool", False, "Four spheres instead of one"),
+    ("Many Shapes", "Bool", False, "The grains' shapes are those of the object Shapes, by the attribute shape"),
+    ("Shapes", "Object", None, "Every sphere of every shape as a vertex, with shape and unit_radius"),
     ("Kind", "Int", 0, "Meshes: 0 the spheres that were simulated, 1 rounded, 2 angular, 3 the object"),
     ("Object", "Object", None, "Grain of one's own, of sphere radius 1"),
     ("Close", "Float", 1.0, "Distance to the camera in m up to which meshes are fine"),

@@ -25,6 +25,7 @@ from bpy.app.handlers import persistent
 from . import engine, follow, grains, properties
 
 CARRIER_NAME = "Barchan Sand"
+SHAPES_NAME = "Barchan Shapes"
 MODIFIER_NAME = "Barchan"
 
 # (name, type, value key for foreach_set, components)
@@ -46,6 +47,7 @@ PLAIN_TYPES = {  # attribute type and key for other arrays, by kind of number an
 }
 
 FLAGS_HIDDEN = 8 | 16  # of a cached grain: not yet born, taken by an outflow
+FIRST_HIDDEN = 8  # flags below it have none of these
 
 FRAME_LIMIT = 3  # frames kept in memory: the two around a sub-frame and the one before
 
@@ -132,6 +134,8 @@ class Baked:
     starts: tuple = ()  # follow.Start of every body
     keyed: frozenset = frozenset()  # uids of those that were given keyframes since
     settings: str = ""  # export.fingerprint of the scene that was baked
+    # Unless every grain is of `shape`: rows with index (as the frames' array "shape"), offsets (K,3) and radii (K,), in m
+    shapes: tuple = ()
 
 
 @dataclasses.dataclass
@@ -179,7 +183,7 @@ def _set_message(scene, text):
 # Carrier
 
 
-def _shades(ids):
+def shades(ids):
     """One number in [0, 1) per grain, by its id, so that a grain keeps its colour in every bake."""
     index = np.array(ids, np.uint32)
     index ^= index >> np.uint32(16)
@@ -210,7 +214,7 @@ def _resize(mesh, count, radius, every=1):
     ids = np.arange(count, dtype=np.int32) * np.int32(every)
     mesh.attributes["radius"].data.foreach_set("value", np.full(count, radius, np.float32))
     mesh.attributes["id"].data.foreach_set("value", ids)
-    mesh.attributes["shade"].data.foreach_set("value", _shades(ids))
+    mesh.attributes["shade"].data.foreach_set("value", shades(ids))
     _constants.pop(mesh.session_uid, None)
 
 
@@ -252,6 +256,7 @@ def attach(scene, baked):
         grains.set_input(modifier, "Material", material)
     if _modifier(ob) is not None:
         grains.set_input(modifier, "Tetrahedron", baked.shape == "TETRAHEDRON")
+        _apply_shapes(scene, modifier, baked.shapes)
     _baked[scene.session_uid] = baked
     scene.barchan.body_count = baked.body_count
     scene.barchan.baked_settings = baked.settings
@@ -261,6 +266,69 @@ def attach(scene, baked):
     show(scene)
 
 
+def _shapes_object(modifier):
+    """The object with the spheres of the shapes, None where all grains are alike."""
+    if modifier is None or modifier.node_group.get(grains.GROUP_TAG) != grains.GROUP_LAYOUT:
+        return None
+    return grains.get_input(modifier, "Shapes") if grains.get_input(modifier, "Many Shapes") else None
+
+
+def _apply_shapes(scene, modifier, shapes):
+    """Keeps the shapes in a hidden object of the scene: a vertex per sphere, in units of the shape's largest sphere, with
+    shape and unit_radius. Shapes that have no grain stand there too, so that a shape's place in the row is its number."""
+    ob = grains.get_input(modifier, "Shapes")
+    grains.set_input(modifier, "Many Shapes", bool(shapes))
+    if not shapes:
+        grains.set_input(modifier, "Shapes", None)
+        _drop_mesh_object(ob)
+        return
+    by_index = {row.index: row for row in shapes}
+    places, numbers, radii = [], [], []
+    for index in range(max(by_index) + 1):
+        row = by_index.get(index)
+        largest = float(np.max(row.radii)) if row is not None else 1.0
+        offsets = np.asarray(row.offsets, np.float32) / largest if row is not None else np.zeros((1, 3), np.float32)
+        places.append(offsets)
+        radii.append(np.asarray(row.radii, np.float32) / largest if row is not None else np.zeros(1, np.float32))
+        numbers.append(np.full(len(offsets), index, np.int32))
+    if ob is None:
+        ob = bpy.data.objects.new(SHAPES_NAME, bpy.data.meshes.new(SHAPES_NAME))
+        scene.collection.objects.link(ob)
+        ob.hide_render = ob.hide_select = ob.hide_viewport = True
+    mesh = ob.data
+    mesh.clear_geometry()
+    mesh.vertices.add(sum(map(len, places)))
+    _set(mesh, "position", "vector", np.concatenate(places))
+    for name, data_type, array in (("shape", "INT", numbers), ("unit_radius", "FLOAT", radii)):
+        _ensure(mesh, name, data_type)
+        _set(mesh, name, "value", np.concatenate(array))
+    mesh.update_tag()
+    grains.set_input(modifier, "Shapes", ob)
+
+
+def _drop_mesh_object(ob):
+    if ob is None:
+        return
+    mesh = ob.data
+    bpy.data.objects.remove(ob)
+    if isinstance(mesh, bpy.types.Mesh) and mesh.users == 0:
+        bpy.data.meshes.remove(mesh)
+
+
+def _balls(modifier, shapes):
+    """Per grain the radius of the one sphere that stands for it from afar, in units of its largest sphere: 1.12 times that of
+    all its spheres' volume, which for a tetrahedron is the rounded one around it."""
+    mesh = _shapes_object(modifier).data
+    count = len(mesh.vertices)
+    numbers, radii = np.empty(count, np.int32), np.empty(count, np.float32)
+    mesh.attributes["shape"].data.foreach_get("value", numbers)
+    mesh.attributes["unit_radius"].data.foreach_get("value", radii)
+    sums = np.bincount(numbers, radii.astype(np.float64) ** 3)
+    singles = np.bincount(numbers) == 1
+    factors = np.where(singles, 1.0, 1.12 * np.cbrt(sums)).astype(np.float32)
+    return factors[np.clip(shapes, 0, len(factors) - 1)]
+
+
 def detach(scene):
     """Removes the carrier and its mesh; the bodies are the artist's again. Main thread."""
     follow.detach(scene)
@@ -268,11 +336,10 @@ def detach(scene):
     scene.barchan.baked_settings = ""
     ob = scene.barchan.carrier
     scene.barchan.carrier = None
-    if ob is not None:
-        mesh = ob.data
-        bpy.data.objects.remove(ob)
-        if isinstance(mesh, bpy.types.Mesh) and mesh.users == 0:
-            bpy.data.meshes.remove(mesh)
+    modifier = _modifier(ob)
+    if modifier is not None and modifier.node_group.get(grains.GROUP_TAG) == grains.GROUP_LAYOUT:
+        _drop_mesh_object(grains.get_input(modifier, "Shapes"))
+    _drop_mesh_object(ob)
     _baked[scene.session_uid] = None
     _messages.pop(scene.session_uid, None)
     drawn.pop(scene.session_uid, None)
@@ -323,7 +390,11 @@ def _wanted(scene, ob):
         names.add("rotation")
     elif modifier is None or modifier.node_group.get(grains.GROUP_TAG) != grains.GROUP_LAYOUT:
         return Wanted()
-    elif settings.view != "POINTS" and (scene.barchan.display == "GRAINS" or grains.get_input(modifier, "Tetrahedron")):
+    elif settings.view != "POINTS" and (
+        scene.barchan.display == "GRAINS"
+        or grains.get_input(modifier, "Tetrahedron")
+        or grains.get_input(modifier, "Many Shapes")
+    ):
         names.add("rotation")
     return Wanted(tuple(sorted(names)))
 
@@ -426,6 +497,8 @@ def _show_grains(scene, ob, arrays, folder, frame, every):
         baked = _baked.get(scene.session_uid)
         radius = baked.radius if baked else _first_radius(mesh, scene.barchan.radius)
         _resize(mesh, count, radius, every)
+    if count:
+        _show_constants(scene, ob, folder, frame, count, every)
     if scene.barchan_look.view == "SPHERES" and scene.session_uid not in _renders and not bpy.app.background:
         drawn[scene.session_uid] = arrays  # by viewport; the carrier draws nothing
         return
@@ -437,7 +510,6 @@ def _show_grains(scene, ob, arrays, folder, frame, every):
         if name in arrays and name in mesh.attributes:
             _set(mesh, name, key, arrays[name])
     _show_hidden(ob, arrays.get("flags"))
-    _show_constants(scene, mesh, folder, frame, count, every)
     if scene.session_uid in _renders or scene.barchan_look.use_all:
         _show_others(mesh, arrays)
     mesh.update_tag()
@@ -453,21 +525,21 @@ def _show_hidden(ob, flags):
     modifier = _modifier(ob)
     if "is_hidden" not in mesh.attributes:  # not in files of an older version
         return
-    is_hidden = (flags & FLAGS_HIDDEN) != 0 if flags is not None else None
-    some = is_hidden is not None and bool(is_hidden.any())
+    # One pass tells in nearly all frames that every grain is there.
+    some = flags is not None and flags.max(initial=0) >= FIRST_HIDDEN and bool((flags & FLAGS_HIDDEN).any())
     if modifier is not None and modifier.node_group.get(grains.GROUP_TAG) == grains.GROUP_LAYOUT:
         if bool(grains.get_input(modifier, "Some Hidden")) != some:
             grains.set_input(modifier, "Some Hidden", some)
             ob.update_tag()
         if not some:  # the group does not look at the attribute then
             return
-    mesh.attributes["is_hidden"].data.foreach_set(
-        "value", is_hidden if is_hidden is not None else np.zeros(len(mesh.vertices), bool)
-    )
+    is_hidden = (flags & FLAGS_HIDDEN) != 0 if some else np.zeros(len(mesh.vertices), bool)
+    mesh.attributes["is_hidden"].data.foreach_set("value", is_hidden)
 
 
-def _show_constants(scene, mesh, folder, frame, count, every):
+def _show_constants(scene, ob, folder, frame, count, every):
     """Radius, source and the like, which frames may hold, once per bake."""
+    mesh = ob.data
     key = (folder, count, every)
     if _constants.get(mesh.session_uid) == key:
         return
@@ -485,8 +557,12 @@ def _show_constants(scene, mesh, folder, frame, count, every):
     if any(len(array) != count for array in arrays.values()):
         return
     _show_others(mesh, arrays)
+    modifier = _modifier(ob)
+    if "shape" in arrays and _shapes_object(modifier) is not None:
+        _ensure(mesh, "ball", "FLOAT")
+        _set(mesh, "ball", "value", _balls(modifier, arrays["shape"]))
     if "id" in arrays:
-        mesh.attributes["shade"].data.foreach_set("value", _shades(arrays["id"]))
+        mesh.attributes["shade"].data.foreach_set("value", shades(arrays["id"]))
 
 
 def _show_others(mesh, arrays):
@@ -512,6 +588,20 @@ def _first_radius(mesh, otherwise):
     if attribute is None or len(attribute.data) == 0:
         return otherwise
     return attribute.data[0].value
+
+
+def drawn_sizes(scene):
+    """Radius (m) of every grain's largest sphere, or with many shapes of the one that stands for the grain, (N,) float32; and the
+    shape that all are drawn as."""
+    ob = carrier(scene)
+    mesh = ob.data
+    sizes = np.empty(len(mesh.vertices), np.float32)
+    mesh.attributes["radius"].data.foreach_get("value", sizes)
+    if _shapes_object(_modifier(ob)) is None or "ball" not in mesh.attributes:
+        return sizes, baked_size(scene)[1]
+    balls = np.empty_like(sizes)
+    mesh.attributes["ball"].data.foreach_get("value", balls)
+    return sizes * balls, "SPHERE"
 
 
 def baked_size(scene):

@@ -18,7 +18,7 @@ struct GrainView {
   mat4 view;
   mat4 projection;
   vec4 place;  /* x, y, width, height of the viewport in pixels */
-  vec4 shape;  /* sphere radius, bounding radius, spheres per grain, 1 for a view without perspective */
+  vec4 shape;  /* 1, bounding radius over sphere radius, spheres per grain, 1 for a view without perspective */
   vec4 offset[4];  /* of the spheres in units of the radius */
   vec4 colour[3];  /* dark, middle, bright */
 };
@@ -30,10 +30,11 @@ void main() {
   gl_Position = grain_view.projection * centre;
   float away = grain_view.shape.w > 0.5 ? 1.0 : max(-centre.z, 1e-6);
   /* A ball seen off the axis is an ellipse up to 1/cos longer; 1.3 covers a view of 80 degrees. */
-  gl_PointSize = clamp(1.3 * grain_view.shape.y * grain_view.projection[1][1] / away * grain_view.place.w + 2.0, 1.0, 2048.0);
+  gl_PointSize = clamp(1.3 * size * grain_view.shape.y * grain_view.projection[1][1] / away * grain_view.place.w + 2.0, 1.0, 2048.0);
   at = centre.xyz;
   quaternion = rotation;
   tint = shade;
+  radius = size;
 }
 """
 
@@ -47,9 +48,8 @@ void main() {
   vec2 p = (gl_FragCoord.xy - grain_view.place.xy) / grain_view.place.zw * 2.0 - 1.0;
   mat4 m = grain_view.projection;
   bool is_flat = grain_view.shape.w > 0.5;
-  vec3 from = is_flat ? vec3((p.x - m[3][0]) / m[0][0], (p.y - m[3][1]) / m[1][1], at.z + 2.0 * grain_view.shape.y) : vec3(0.0);
+  vec3 from = is_flat ? vec3((p.x - m[3][0]) / m[0][0], (p.y - m[3][1]) / m[1][1], at.z + 2.0 * radius * grain_view.shape.y) : vec3(0.0);
   vec3 along = is_flat ? vec3(0.0, 0.0, -1.0) : normalize(vec3((p.x + m[2][0]) / m[0][0], (p.y + m[2][1]) / m[1][1], -1.0));
-  float radius = grain_view.shape.x;
   float nearest = 1e30;
   vec3 normal = vec3(0.0, 0.0, 1.0);
   int count = int(grain_view.shape.z);
@@ -83,7 +83,7 @@ void main() {
 _handle = None
 _shader = None
 _has_failed = False
-_batches = {}  # scene's session_uid -> (arrays, batch, is_spheres)
+_batches = {}  # scene's session_uid -> (arrays, batch, is_spheres, shape)
 
 
 def _make_shader():
@@ -95,10 +95,12 @@ def _make_shader():
     info.vertex_in(0, "VEC3", "position")
     info.vertex_in(1, "VEC4", "rotation")
     info.vertex_in(2, "FLOAT", "shade")
+    info.vertex_in(3, "FLOAT", "size")
     between = gpu.types.GPUStageInterfaceInfo("barchan_grain")
     between.flat("VEC3", "at")
     between.flat("VEC4", "quaternion")
     between.flat("FLOAT", "tint")
+    between.flat("FLOAT", "radius")
     info.vertex_out(between)
     info.fragment_out(0, "VEC4", "pixel")
     if hasattr(info, "depth_write"):
@@ -120,8 +122,8 @@ def shader():
     return _shader
 
 
-def make_batch(arrays, ids, is_spheres):
-    """The grains on the graphics card: three buffers, one copy each."""
+def make_batch(arrays, ids, sizes, is_spheres):
+    """The grains on the graphics card, one copy per column. sizes: sphere radius (m) of every grain."""
     import gpu
 
     keep = slice(None)
@@ -136,7 +138,8 @@ def make_batch(arrays, ids, is_spheres):
         if turns is None:
             turns = np.tile(np.array([1, 0, 0, 0], np.float32), (len(arrays["position"]), 1))
         columns.append(("rotation", np.ascontiguousarray(turns[keep], np.float32), 4))
-        columns.append(("shade", playback._shades(ids)[keep], 1))
+        columns.append(("shade", playback.shades(ids)[keep], 1))
+        columns.append(("size", np.ascontiguousarray(sizes[keep], np.float32), 1))
     for name, _array, width in columns:
         layout.attr_add(id=name, comp_type="F32", len=width, fetch_mode="FLOAT")
     buffer = gpu.types.GPUVertBuf(layout, len(positions))
@@ -145,13 +148,13 @@ def make_batch(arrays, ids, is_spheres):
     return gpu.types.GPUBatch(type="POINTS", buf=buffer)
 
 
-def draw_batch(batch, is_spheres, view, projection, place, radius, shape, colours):
+def draw_batch(batch, is_spheres, view, projection, place, shape, colours):
     """Draws into what is bound. view, projection: 4x4 row by row; place: x, y, width, height of the viewport in pixels;
     colours: three linear RGB."""
     import gpu
 
     offsets = engine.core.tetrahedron(1.0) if shape == "TETRAHEDRON" else np.zeros((1, 3), np.float32)
-    bound = radius * (1.0 + float(np.linalg.norm(offsets, axis=1).max()))
+    bound = 1.0 + float(np.linalg.norm(offsets, axis=1).max())
     gpu.state.depth_test_set("LESS_EQUAL")
     gpu.state.depth_mask_set(True)
     try:
@@ -166,7 +169,7 @@ def draw_batch(batch, is_spheres, view, projection, place, radius, shape, colour
         numbers[0:16] = np.asarray(view, np.float32).T.ravel()
         numbers[16:32] = np.asarray(projection, np.float32).T.ravel()
         numbers[32:36] = place
-        numbers[36:40] = radius, bound, len(offsets), float(abs(np.asarray(projection)[3][3]) > 0.5)
+        numbers[36:40] = 1.0, bound, len(offsets), float(abs(np.asarray(projection)[3][3]) > 0.5)
         for i, offset in enumerate(offsets):
             numbers[40 + 4 * i : 43 + 4 * i] = offset
         for i, colour in enumerate(colours):
@@ -214,11 +217,13 @@ def draw():
     if known is None or known[0] is not arrays:
         is_spheres = len(arrays["position"]) <= LIMIT and shader() is not None
         ids = np.arange(len(arrays["position"]), dtype=np.int32) * np.int32(playback.view_step(scene))
-        known = _batches[scene.session_uid] = (arrays, make_batch(arrays, ids, is_spheres), is_spheres)
-    radius, shape = playback.baked_size(scene)
+        sizes, shape = playback.drawn_sizes(scene)
+        if len(sizes) != len(ids):  # the carrier is not the cache's any more
+            return
+        known = _batches[scene.session_uid] = (arrays, make_batch(arrays, ids, sizes, is_spheres), is_spheres, shape)
     region = context.region_data
     draw_batch(
-        known[1], known[2], region.view_matrix, region.window_matrix, gpu.state.viewport_get(), radius, shape, colours(scene)
+        known[1], known[2], region.view_matrix, region.window_matrix, gpu.state.viewport_get(), known[3], colours(scene)
     )
 
 

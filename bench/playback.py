@@ -64,6 +64,12 @@ def write_frames(folder, count, frame_count, moving_share):
                 "position": (places + speeds * (frame - 1) / FPS).astype(np.float32),
                 "rotation": turns.astype(np.float32),
                 "velocity": speeds.astype(np.float32),
+                "spin": speeds.astype(np.float32),
+                "radius": np.full(count, RADIUS, np.float32),
+                **{name: np.zeros(count, np.int32) for name in ("shape", "material", "source")},
+                "id": index.astype(np.int32),
+                "age": np.full(count, (frame - 1) / FPS, np.float32),
+                "flags": np.where(moving, 0, 2).astype(np.int32),
             }
             writer.push(frame, arrays, seconds=(frame - 1) / FPS)
 

@@ -17,8 +17,8 @@ import types
 
 import common
 
-SIZE = (720, 405)
-SAMPLES = 96
+SIZE = (576, 324)
+SAMPLES = 72
 
 # example; frame; where the camera is, what it looks at, its lens (mm); f-number at the target's distance, 0 = all is sharp;
 # look: settings of Scene.barchan_look; sun: its height and direction (degrees), None keeps the example's lights

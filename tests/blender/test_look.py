@@ -97,6 +97,55 @@ def test_a_grain_keeps_size_and_variant_when_others_are_hidden():
     check_equal({place: looks[1][place] for place in looks[0]}, looks[0], "looks of the grains that were there before")
 
 
+def test_grains_of_many_shapes_and_sizes_are_drawn_as_their_spheres():
+    import types
+
+    core = room("engine").core
+    random = np.random.default_rng(5)
+    count, folder = 30, str(harness.FOLDER / "many")
+    core.make_folder(folder)
+    # Shape 0 is a body's and has no row; the rods have one thick sphere.
+    rod = types.SimpleNamespace(
+        index=1, offsets=np.array([(-0.1, 0, 0), (0, 0, 0), (0.08, 0, 0)], np.float32), radii=np.array([0.05, 0.05, 0.03], np.float32)
+    )
+    four = types.SimpleNamespace(index=2, offsets=core.tetrahedron(0.02), radii=np.full(4, 0.02, np.float32))
+    shapes = np.where(np.arange(count) % 3 == 0, 2, 1).astype(np.int32)
+    scales = random.uniform(0.5, 1.5, count).astype(np.float32)
+    largest = np.where(shapes == 1, np.float32(0.05), np.float32(0.02))
+    places = random.uniform(-1, 1, (count, 3)).astype(np.float32)
+    turns = random.normal(size=(count, 4)).astype(np.float32)
+    turns /= np.linalg.norm(turns, axis=1, keepdims=True)
+    arrays = {"position": places, "rotation": turns, "velocity": np.zeros((count, 3), np.float32), "radius": scales * largest, "shape": shapes}
+    core.write_frame(folder, 1, arrays)
+    scene = harness.new_file()
+    scene.barchan.folder = folder
+    playback = room("playback")
+    playback.attach(scene, playback.Baked(count, 0.05, "TETRAHEDRON", shapes=(rod, four)))
+    scene.frame_set(1)
+    centres, radii = [], []
+    for index in range(count):
+        row = rod if shapes[index] == 1 else four
+        centres.append(places[index] + harness.rotate(turns[index : index + 1], scales[index] * row.offsets)[0])
+        radii.append(scales[index] * row.radii)
+    expected = np.column_stack([np.concatenate(centres), np.concatenate(radii)])
+    points, drawn = harness.drawn_points(scene)
+    found = np.column_stack([points, drawn])
+    check_equal(len(found), len(expected), "spheres drawn")
+    order = [np.lexsort(np.round(array.T, 4)) for array in (found, expected)]
+    check_arrays(found[order[0]], expected[order[1]], "spheres (x, y, z, radius)", 2e-6)
+    scene.barchan.display = "GRAINS"
+    found, _radii = meshes_drawn(scene)
+    spheres = np.array([[*m[:3, 3], np.linalg.norm(m[:3, 0])] for _triangles, m, _name in found])
+    order[0] = np.lexsort(np.round(spheres.T, 4))
+    check_arrays(spheres[order[0]], expected[order[1]], "instanced spheres", 2e-6)
+    scene.barchan_look.view = "POINTS"
+    _points, drawn = harness.drawn_points(scene)
+    check_equal(len(drawn), count, "points of View: Points")
+    check(((drawn >= 0.999 * scales * largest) & (drawn <= 1.8 * scales * largest)).all(), "one point per grain has an odd size")
+    playback.attach(scene, playback.Baked(count, 0.05, "SPHERE"))
+    check_equal([ob.name for ob in bpy.data.objects if "Shapes" in ob.name], [], "shapes kept for a bake of one shape")
+
+
 def test_minerals_and_wetness_change_the_one_material():
     scene = made("minerals")
     material = bpy.data.materials["Barchan Sand"]

@@ -94,6 +94,29 @@ def test_cycles_draws_points_as_round_as_grains():
     check(difference < 0.03, f"points and grains differ by {difference:.4f} of the picture, expected under 0.03")
 
 
+def check_wet(engine):
+    """Wet grains are darker, and coloured by their minerals; rounded meshes and points carry the same shades."""
+    looks = {}
+    for display in ("POINTS", "GRAINS"):
+        for wet in (0.0, 1.0):
+            scene = render_scene(engine)
+            scene.barchan.display = display
+            scene.barchan_look.kind = "ROUNDED"
+            scene.barchan_look.wet = wet
+            scene.frame_set(6)
+            picture = still(scene, f"wet_{engine}_{display}_{wet}")
+            looks[display, wet] = picture[picture[:, :, 3] > 0.9][:, :3].mean(axis=0)
+    print("  " + ", ".join(f"{key[0]} {key[1]:g}: {value.round(3).tolist()}" for key, value in looks.items()))
+    for display in ("POINTS", "GRAINS"):
+        dry, wet = looks[display, 0.0], looks[display, 1.0]
+        check(dry[0] > 1.15 * dry[2], f"{engine} {display}: dry sand is not reddish: {dry}")
+        check(wet.mean() < 0.9 * dry.mean(), f"{engine} {display}: wet sand is {wet.mean() / dry.mean():.2f} as bright as dry")
+
+
+def test_wet_sand_is_darker_in_cycles():
+    check_wet("CYCLES")
+
+
 def check_animation(engine):
     """Every frame of an animation equals the still of that frame."""
     scene = render_scene(engine)

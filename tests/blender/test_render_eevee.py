@@ -3,13 +3,21 @@
 
 import harness
 from harness import bpy
-from test_render import check_render
+from test_render import check_render, check_wet
+
+
+def eevee():
+    names = bpy.types.RenderSettings.bl_rna.properties["engine"].enum_items.keys()
+    return "BLENDER_EEVEE_NEXT" if "BLENDER_EEVEE_NEXT" in names else "BLENDER_EEVEE"
 
 
 def test_eevee_renders_points():
-    names = bpy.types.RenderSettings.bl_rna.properties["engine"].enum_items.keys()
-    check_render("BLENDER_EEVEE_NEXT" if "BLENDER_EEVEE_NEXT" in names else "BLENDER_EEVEE", "POINTS")
+    check_render(eevee(), "POINTS")
+
+
+def test_wet_sand_is_darker_in_eevee():
+    check_wet(eevee())
 
 
 if __name__ == "__main__":
-    harness.main({"test_eevee_renders_points": test_eevee_renders_points})
+    harness.main({test.__name__: test for test in (test_eevee_renders_points, test_wet_sand_is_darker_in_eevee)})

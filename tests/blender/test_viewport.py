@@ -40,9 +40,10 @@ def drawn(gpu, arrays, shape, is_flat):
     with target.bind():
         frame = gpu.state.active_framebuffer_get()
         frame.clear(color=(0.0, 0.0, 0.0, 0.0), depth=1.0)
-        batch = viewport.make_batch(arrays, np.arange(len(arrays["position"]), dtype=np.int32), True)
+        ids = np.arange(len(arrays["position"]), dtype=np.int32)
+        batch = viewport.make_batch(arrays, ids, np.full(len(ids), 0.3, np.float32), True)
         colours = [(0.2, 0.1, 0.05), (0.5, 0.3, 0.15), (0.8, 0.7, 0.5)]
-        viewport.draw_batch(batch, True, view, projection, (0, 0, SIZE, SIZE), 0.3, shape, colours)
+        viewport.draw_batch(batch, True, view, projection, (0, 0, SIZE, SIZE), shape, colours)
         colour = np.array(frame.read_color(0, 0, SIZE, SIZE, 4, 0, "FLOAT").to_list(), np.float32)
         depth = np.array(frame.read_depth(0, 0, SIZE, SIZE).to_list(), np.float32)
     target.free()
