@@ -1100,6 +1100,8 @@ def test_other_blenders(home, archive, own_parts):
 def command_test(arguments):
     wanted = arguments.parts or (list(PARTS) if arguments.all else EVERYDAY_PARTS)
     if arguments.all:
+        os.environ["BARCHAN_ALL"] = "1"  # tests that take minutes
+    if arguments.all:
         os.environ.setdefault("BARCHAN_KILLS", "200")  # of the tests that kill bakes
     home = prepare(wants_checks=bool({"codebase", "fuzz"} & set(wanted)))
     archive = build_zip(home)

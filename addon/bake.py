@@ -463,7 +463,8 @@ class Bake:
         try:
             for frame in range(first, last + 1):
                 if frame > first:
-                    sim.advance(job.frame_seconds)
+                    # A graphics device goes on while this frame is written.
+                    sim.advance(job.frame_seconds, ahead=job.frame_seconds if frame < last else 0.0)
                 if frame in missing:
                     recorder.add(frame, sim.info(), time.monotonic())
                 seconds = sim.info()["time"]

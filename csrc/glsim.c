@@ -12,11 +12,14 @@
 #include <assert.h>
 #include <float.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #define BATCH_LIMIT 256      // steps in one batch
 #define WAIT_SECONDS 30.0    // for one batch; more is a device that hangs
+#define SETTLED_PAIRS 4      // listed per sphere in a settled bed: 3.9 of spheres, 2.0 of tetrahedra
 #define SPEEDS_AT_ONCE 32768 // that 10_control looks through alone
 #define DEFINE_BYTES 512     // of the lines that say what a scene has not
 
@@ -153,6 +156,17 @@ static const uint8_t texel_words[SAND_BIND_COUNT] = {
     [SAND_BIND_TOUCHES] = 4, [SAND_BIND_LAWS] = 2,   [SAND_BIND_STARTS] = 1,       [SAND_BIND_ENTRIES] = 1,
 };
 
+// What a call of advance leaves for its caller.
+typedef struct Result
+{
+	SandStatus outcome;  // SAND_OK, SAND_CANCELLED or SAND_ERROR_UNSTABLE
+	SandControl control; // at its end
+	int64_t list_count, spring_count;
+	double next_seconds;  // of the call that was begun behind it before this was read back; 0 = none
+	unsigned char *bytes; // grains, traits, springs, ids that wait, impulses of bodies and colliders
+	int64_t capacity;     // bytes
+} Result;
+
 // A buffer for every binding, bound to it for good.
 typedef struct Buffer
 {
@@ -183,18 +197,35 @@ struct SandGlSim
 	SandGlMeshes meshes;
 	SandColliderState **states; // per collider, for lists
 	int chunk_count;
-};
 
-// One call of advance, on the device's thread.
-typedef struct Job
-{
-	SandGlSim *gl;
-	SandGlState *state;
+	// Of the device's thread, while a run is under way; set by the owner before it.
+	const SandGlState *state; // to take up; NULL when the device has it
 	double seconds;
-	SandCancel *cancel;
-	SandStatus outcome; // SAND_OK, SAND_CANCELLED or SAND_ERROR_UNSTABLE
-	bool is_fetched;    // the host has the state at the end
-} Job;
+	SandCancel *caller_cancel; // NULL when the run is on a thread of its own
+	double time;               // s, of the state that the device holds between two calls
+	int64_t list_count;
+	Result pending;
+	SandGpuRead read;
+	int64_t read_bytes;
+
+	// A run is one call of advance, or several of which each was begun before its caller came for it. Shared by the
+	// owner's thread and the run's.
+	pthread_mutex_t mutex;
+	pthread_cond_t change;
+	bool is_delivered;    // result is one that nobody has taken yet
+	bool has_ended;       // the run
+	double ahead_seconds; // what to begin behind the call under way; 0 = nothing
+	Result result;
+	SandCancel cancel;
+	SandStatus end_status;
+	SandError end_error;
+
+	// Of the owner's thread.
+	pthread_t thread;
+	bool has_thread;
+	double next_seconds; // of the call that was begun ahead; 0 = none
+	int ahead_count;
+};
 
 // ---------------------------------------------------------------------------------------------- buffers and passes
 
@@ -588,9 +619,8 @@ static void open_passes(SandGlSim *gl)
 }
 
 // The list for the time control.list_time; control is the device's, before and after.
-static SandStatus build_list(Job *job, bool is_sorting, SandError *err)
+static SandStatus build_list(SandGlSim *gl, bool is_sorting, SandError *err)
 {
-	SandGlSim *gl = job->gl;
 	SandControl *c = &gl->control;
 	SandStatus status = SAND_OK;
 	if (gl->has_history && gl->has_pairs)
@@ -637,7 +667,7 @@ static SandStatus build_list(Job *job, bool is_sorting, SandError *err)
 		run_pass(gl, PASS_SUPPORTS, c->grain_count);
 	}
 	gl->has_pairs = true;
-	++job->state->list_count;
+	++gl->list_count;
 	status = read_control(gl, err);
 	open_passes(gl);
 	return status;
@@ -765,17 +795,20 @@ static SandStatus close_steps(SandGlSim *gl, bool is_bad, SandError *err)
 	return status;
 }
 
-static SandStatus take_steps(Job *job, SandError *err)
+static bool is_cancelled(SandGlSim *gl)
 {
-	SandGlSim *gl = job->gl;
+	return gl->cancel.is_raised || (gl->caller_cancel != NULL && gl->caller_cancel->is_raised);
+}
+
+static SandStatus take_steps(SandGlSim *gl, SandStatus *outcome_out, SandError *err)
+{
 	SandControl *c = &gl->control;
-	SandStatus status = SAND_OK;
-	job->outcome = SAND_OK;
+	SandStatus status = SAND_OK, outcome = SAND_OK;
 	while (status == SAND_OK)
 	{
-		if (job->cancel != NULL && job->cancel->is_raised)
+		if (is_cancelled(gl))
 		{
-			job->outcome = SAND_CANCELLED;
+			outcome = SAND_CANCELLED;
 			break;
 		}
 		status = run_batch(gl, err);
@@ -785,7 +818,7 @@ static SandStatus take_steps(Job *job, SandError *err)
 		}
 		if (c->halt == SAND_HALT_LIST)
 		{
-			status = build_list(job, job->state->list_count % SAND_SORT_LISTS == 0, err);
+			status = build_list(gl, gl->list_count % SAND_SORT_LISTS == 0, err);
 			if (status == SAND_OK && !(c->done < c->seconds))
 			{
 				break;
@@ -795,22 +828,21 @@ static SandStatus take_steps(Job *job, SandError *err)
 		if (c->halt == SAND_HALT_RELEASE)
 		{
 			run_part(gl, PASS_BODIES, 1, c->body_count);
-			status = build_list(job, false, err);
+			status = build_list(gl, false, err);
 			continue;
 		}
-		job->outcome = c->halt == SAND_HALT_BAD ? SAND_ERROR_UNSTABLE : SAND_OK;
+		outcome = c->halt == SAND_HALT_BAD ? SAND_ERROR_UNSTABLE : SAND_OK;
 		break;
 	}
-	bool is_bad = job->outcome == SAND_ERROR_UNSTABLE;
+	*outcome_out = outcome;
+	bool is_bad = outcome == SAND_ERROR_UNSTABLE;
 	return status == SAND_OK && (is_bad || c->last_step > 0) ? close_steps(gl, is_bad, err) : status;
 }
 
 // ---------------------------------------------------------------------------------------------- state
 
-static SandStatus upload_state(Job *job, SandError *err)
+static SandStatus upload_state(SandGlSim *gl, const SandGlState *state, SandError *err)
 {
-	SandGlSim *gl = job->gl;
-	const SandGlState *state = job->state;
 	int64_t grains = gl->control.grain_count, total = total_spheres(gl);
 	int32_t *numbers = sand_alloc((size_t)(grains + total + 2), sizeof(int32_t));
 	SandGlSpring *springs = sand_alloc((size_t)state->spring_count, sizeof(SandGlSpring));
@@ -858,134 +890,383 @@ static SandStatus upload_state(Job *job, SandError *err)
 	return status;
 }
 
-// Everything is fetched before anything of the host's is changed.
-static SandStatus download_state(Job *job, SandError *err)
+// What a result's bytes are, one behind the other: where each begins, and the end.
+enum
 {
-	SandGlSim *gl = job->gl;
-	SandGlState *state = job->state;
-	const SandControl *c = &gl->control;
-	int64_t grains = c->grain_count, waiting = c->waiting_end - c->waiting_first, bodies = 6 * (int64_t)c->body_count;
-	int64_t colliders = 6 * (int64_t)c->collider_count;
+	AT_GRAINS,
+	AT_TRAITS,
+	AT_SPRINGS,
+	AT_WAITING,
+	AT_BODIES,
+	AT_COLLIDERS,
+	AT_END
+};
+
+static void lay_out(const Result *result, int64_t at_out[AT_END + 1])
+{
+	const SandControl *c = &result->control;
+	const int64_t sizes[AT_END] = {[AT_GRAINS] = c->grain_count * (int64_t)sizeof(SandGrain),
+	                               [AT_TRAITS] = c->grain_count * (int64_t)sizeof(SandTraits),
+	                               [AT_SPRINGS] = result->spring_count * (int64_t)sizeof(SandGlSpring),
+	                               [AT_WAITING] = 4 * (int64_t)(c->waiting_end - c->waiting_first),
+	                               [AT_BODIES] = 48 * (int64_t)c->body_count,
+	                               [AT_COLLIDERS] = 48 * (int64_t)c->collider_count};
+	at_out[0] = 0;
+	for (int i = 0; i < AT_END; ++i)
+	{
+		at_out[i + 1] = at_out[i] + sizes[i];
+	}
+}
+
+// The state into the staging buffer, behind the work that makes it; nothing is waited for.
+static SandStatus begin_read(SandGlSim *gl, SandStatus outcome, SandError *err)
+{
+	Result *result = &gl->pending;
 	SandStatus status = gl->has_history ? save_springs(gl, err) : SAND_OK;
 	if (status != SAND_OK)
 	{
 		return status;
 	}
-	SandGrain *fresh = sand_alloc((size_t)grains, sizeof(SandGrain));
-	SandTraits *traits = sand_alloc((size_t)grains, sizeof(SandTraits));
-	SandGlSpring *springs = sand_alloc((size_t)gl->spring_count, sizeof(SandGlSpring));
-	SandSpring *kept = sand_alloc((size_t)gl->spring_count, sizeof(SandSpring));
-	int32_t *ids = sand_alloc((size_t)waiting, sizeof(int32_t));
-	double *impulses = sand_alloc((size_t)(bodies + colliders), sizeof(double));
-	if (fresh == NULL || traits == NULL || springs == NULL || kept == NULL || ids == NULL || impulses == NULL)
+	const SandControl *c = &gl->control;
+	result->outcome = outcome;
+	result->control = *c;
+	result->list_count = gl->list_count;
+	result->spring_count = gl->has_history ? gl->spring_count : 0;
+	gl->time = c->time;
+	int64_t at[AT_END + 1];
+	lay_out(result, at);
+	if (gl->read_bytes < at[AT_END])
 	{
-		status = sand_fail_memory(err, (size_t)grains * (sizeof(SandGrain) + sizeof(SandTraits)), "the state");
+		int64_t roomy = at[AT_END] + at[AT_END] / 4;
+		sand_gpu_read_destroy(gl->gpu, gl->read);
+		gl->read_bytes = 0;
+		status = sand_gpu_read_create(gl->gpu, roomy, "the state", &gl->read, err);
+		gl->read_bytes = status == SAND_OK ? roomy : 0;
 	}
-	status =
-	    status != SAND_OK ? status : download(gl, SAND_BIND_GRAINS, 0, fresh, grains * (int64_t)sizeof(SandGrain), err);
-	status = status != SAND_OK ? status
-	                           : download(gl, SAND_BIND_TRAITS, 0, traits, grains * (int64_t)sizeof(SandTraits), err);
-	status = status != SAND_OK
-	             ? status
-	             : download(gl, SAND_BIND_SPRINGS, 0, springs, gl->spring_count * (int64_t)sizeof(SandGlSpring), err);
-	status = status != SAND_OK ? status
-	                           : download(gl, SAND_BIND_PLACES, 4 * (grains + c->waiting_first), ids, 4 * waiting, err);
-	status = status != SAND_OK ? status
-	                           : download(gl, SAND_BIND_IMPULSES, 0, impulses, bodies * (int64_t)sizeof(double), err);
-	status = status != SAND_OK ? status
-	                           : download(gl, SAND_BIND_LOAD_SUMS, 8 * colliders * gl->chunk_count, impulses + bodies,
-	                                      8 * colliders, err);
-	status = status != SAND_OK ? status : sand_gpu_check(gl->gpu, err);
-	if (status == SAND_OK)
+	if (status == SAND_OK && result->capacity < at[AT_END])
 	{
-		memcpy(state->collider_impulses, impulses + bodies, (size_t)colliders * sizeof(double));
-		memcpy(state->grains, fresh, (size_t)grains * sizeof(SandGrain));
-		memcpy(state->traits, traits, (size_t)grains * sizeof(SandTraits));
-		memcpy(state->waiting, ids, (size_t)waiting * sizeof(int32_t));
-		memcpy(state->body_impulses, impulses, (size_t)bodies * sizeof(double));
-		for (int64_t i = 0; i < gl->spring_count; ++i)
+		sand_free(result->bytes);
+		result->bytes = sand_alloc((size_t)gl->read_bytes, 1);
+		result->capacity = result->bytes != NULL ? gl->read_bytes : 0;
+		status = result->bytes != NULL ? SAND_OK : sand_fail_memory(err, (size_t)gl->read_bytes, "the state");
+	}
+	const struct
+	{
+		int binding;
+		int64_t offset;
+	} from[AT_END] = {[AT_GRAINS] = {SAND_BIND_GRAINS, 0},
+	                  [AT_TRAITS] = {SAND_BIND_TRAITS, 0},
+	                  [AT_SPRINGS] = {SAND_BIND_SPRINGS, 0},
+	                  [AT_WAITING] = {SAND_BIND_PLACES, 4 * ((int64_t)c->grain_count + c->waiting_first)},
+	                  [AT_BODIES] = {SAND_BIND_IMPULSES, 0},
+	                  [AT_COLLIDERS] = {SAND_BIND_LOAD_SUMS, 48 * (int64_t)c->collider_count * gl->chunk_count}};
+	for (int i = 0; i < AT_END && status == SAND_OK; ++i)
+	{
+		if (at[i + 1] > at[i])
 		{
-			kept[i] = (SandSpring){.low = springs[i].low, .other = springs[i].other, .side = springs[i].side};
-			memcpy(kept[i].stretch, springs[i].stretch, sizeof(kept[i].stretch));
+			sand_gpu_read_add(gl->gpu, gl->read, gl->buffers[from[i].binding].handle, from[i].offset,
+			                  at[i + 1] - at[i]);
 		}
-		sand_free(state->springs);
-		state->springs = kept;
-		state->spring_count = gl->spring_count;
-		kept = NULL;
-		state->waiting_count = (int)waiting;
-		state->next_birth = c->next_birth;
-		state->time = c->time;
-		state->last_step = c->step;
-		state->step_count += c->step_count;
-		state->contact_count = c->contact_count;
-		state->is_changed = false;
-		job->is_fetched = true;
 	}
-	sand_free(fresh);
-	sand_free(traits);
-	sand_free(springs);
-	sand_free(kept);
-	sand_free(ids);
-	sand_free(impulses);
-	return status;
+	return status != SAND_OK ? status : sand_gpu_read_begin(gl->gpu, gl->read, err);
 }
 
-static SandStatus advance_job(SandGpu *gpu, void *user, SandError *err)
+static SandStatus finish_read(SandGlSim *gl, SandError *err)
 {
-	Job *job = user;
-	SandGlSim *gl = job->gl;
+	SandStatus status = sand_gpu_read_finish(gl->gpu, gl->read, WAIT_SECONDS, gl->pending.bytes, err);
+	return status != SAND_OK ? status : sand_gpu_check(gl->gpu, err);
+}
+
+// A result into the caller's arrays; changes nothing when there is no memory.
+static SandStatus copy_state(const Result *result, SandGlState *state, SandError *err)
+{
+	const SandControl *c = &result->control;
+	int64_t at[AT_END + 1];
+	lay_out(result, at);
+	SandSpring *kept = sand_alloc((size_t)result->spring_count, sizeof(SandSpring));
+	if (kept == NULL)
+	{
+		return sand_fail_memory(err, (size_t)result->spring_count * sizeof(SandSpring), "the springs");
+	}
+	const unsigned char *bytes = result->bytes;
+	void *to[AT_END] = {[AT_GRAINS] = state->grains,
+	                    [AT_TRAITS] = state->traits,
+	                    [AT_WAITING] = state->waiting,
+	                    [AT_BODIES] = state->body_impulses,
+	                    [AT_COLLIDERS] = state->collider_impulses};
+	for (int i = 0; i < AT_END; ++i)
+	{
+		if (to[i] != NULL && at[i + 1] > at[i])
+		{
+			memcpy(to[i], bytes + at[i], (size_t)(at[i + 1] - at[i]));
+		}
+	}
+	for (int64_t i = 0; i < result->spring_count; ++i)
+	{
+		SandGlSpring spring;
+		memcpy(&spring, bytes + at[AT_SPRINGS] + i * (int64_t)sizeof(spring), sizeof(spring));
+		kept[i] = (SandSpring){.low = spring.low, .other = spring.other, .side = spring.side};
+		memcpy(kept[i].stretch, spring.stretch, sizeof(kept[i].stretch));
+	}
+	sand_free(state->springs);
+	state->springs = kept;
+	state->spring_count = result->spring_count;
+	state->waiting_count = c->waiting_end - c->waiting_first;
+	state->next_birth = c->next_birth;
+	state->time = c->time;
+	state->last_step = c->step;
+	state->step_count += c->step_count;
+	state->list_count = result->list_count;
+	state->contact_count = c->contact_count;
+	state->bad_grain = c->bad_grain;
+	state->is_changed = false;
+	return SAND_OK;
+}
+
+// ---------------------------------------------------------------------------------------------- calls and runs
+
+// Everything up to the first list of a call.
+static SandStatus begin_call(SandGlSim *gl, double seconds, SandError *err)
+{
 	SandControl *c = &gl->control;
-	int64_t lists = job->state->list_count;
 	SandStatus status = SAND_OK;
-	(void)gpu;
-	if (job->state->is_changed || !gl->is_resident)
+	if (gl->state != NULL)
 	{
 		c->waiting_first = 0;
-		c->waiting_end = job->state->waiting_count;
-		c->next_birth = job->state->next_birth;
-		status = upload_state(job, err);
+		c->waiting_end = gl->state->waiting_count;
+		c->next_birth = gl->state->next_birth;
+		status = upload_state(gl, gl->state, err);
+		gl->state = NULL;
 	}
-	c->seconds = job->seconds;
+	c->seconds = seconds;
 	c->done = c->step = c->last_step = c->turn = c->turn_seconds = 0;
-	c->begin = c->time = c->list_time = job->state->time;
+	c->begin = c->time = c->list_time = gl->time;
 	c->step_count = c->turn_steps = c->is_stepped = c->is_chosen = c->is_closing = c->contact_count = 0;
 	clear(gl, SAND_BIND_IMPULSES, 48 * (int64_t)c->body_count);
 	clear(gl, SAND_BIND_LOAD_SUMS, 48 * (int64_t)c->collider_count * (gl->chunk_count + 1));
-	status = status != SAND_OK ? status : build_list(job, true, err);
-	status = status != SAND_OK ? status : take_steps(job, err);
-	status = status != SAND_OK ? status : download_state(job, err);
-	if (status != SAND_OK)
+	return status != SAND_OK ? status : build_list(gl, true, err);
+}
+
+static double ask_ahead(SandGlSim *gl)
+{
+	pthread_mutex_lock(&gl->mutex);
+	double seconds = gl->ahead_seconds;
+	gl->ahead_seconds = 0;
+	pthread_mutex_unlock(&gl->mutex);
+	return seconds;
+}
+
+static void deliver(SandGlSim *gl, double next_seconds)
+{
+	pthread_mutex_lock(&gl->mutex);
+	while (gl->is_delivered)
 	{
-		// What the device holds is no longer what the host has.
-		job->state->list_count = lists;
-		gl->is_resident = false;
+		pthread_cond_wait(&gl->change, &gl->mutex);
 	}
+	Result taken = gl->result;
+	gl->result = gl->pending;
+	gl->pending = taken;
+	gl->result.next_seconds = next_seconds;
+	gl->is_delivered = true;
+	pthread_cond_broadcast(&gl->change);
+	pthread_mutex_unlock(&gl->mutex);
+}
+
+// Calls, one behind the other, on the device's thread. The list of the next call is on its way before the state of the
+// last is waited for; its caller has that state while the steps of the next are made.
+static SandStatus run_job(SandGpu *gpu, void *user, SandError *err)
+{
+	SandGlSim *gl = user;
+	(void)gpu;
+	SandStatus status = begin_call(gl, gl->seconds, err);
+	while (status == SAND_OK)
+	{
+		SandStatus outcome = SAND_OK, ahead_status = SAND_OK;
+		SandError ahead_error = {0};
+		status = take_steps(gl, &outcome, err);
+		status = status != SAND_OK ? status : begin_read(gl, outcome, err);
+		if (status != SAND_OK)
+		{
+			break;
+		}
+		double next_seconds = outcome == SAND_OK ? ask_ahead(gl) : 0;
+		if (next_seconds > 0)
+		{
+			ahead_status = begin_call(gl, next_seconds, &ahead_error);
+		}
+		status = finish_read(gl, err);
+		if (status != SAND_OK)
+		{
+			break;
+		}
+		deliver(gl, next_seconds);
+		if (next_seconds == 0)
+		{
+			break;
+		}
+		status = ahead_status;
+		if (ahead_status != SAND_OK && err != NULL)
+		{
+			*err = ahead_error;
+		}
+	}
+	// After a failure what the device holds is no longer what the host has.
+	gl->is_resident = gl->is_resident && status == SAND_OK;
 	return status;
 }
 
-SandStatus sand_glsim_advance(SandGlSim *gl, SandGlState *state, double seconds, SandCancel *cancel, SandError *err)
+static void *run_thread(void *user)
 {
-	Job job = {.gl = gl, .state = state, .seconds = seconds, .cancel = cancel};
-	SandStatus status = sand_gpu_run(gl->gpu, advance_job, &job, err);
-	if (status != SAND_OK)
+	SandGlSim *gl = user;
+	SandStatus status = sand_gpu_run(gl->gpu, run_job, gl, &gl->end_error);
+	pthread_mutex_lock(&gl->mutex);
+	gl->end_status = status;
+	gl->has_ended = true;
+	pthread_cond_broadcast(&gl->change);
+	pthread_mutex_unlock(&gl->mutex);
+	return NULL;
+}
+
+// Begins a run with the call of gl->seconds; on a thread of its own, or, when there is none to be had, done on return.
+static void start_run(SandGlSim *gl, bool is_threaded, double ahead_seconds)
+{
+	gl->has_ended = gl->is_delivered = false;
+	gl->ahead_seconds = is_threaded ? ahead_seconds : 0;
+	gl->cancel.is_raised = 0;
+	gl->end_error = (SandError){0};
+	gl->has_thread = is_threaded && pthread_create(&gl->thread, NULL, run_thread, gl) == 0;
+	if (!gl->has_thread)
 	{
+		gl->ahead_seconds = 0;
+		(void)run_thread(gl);
+	}
+}
+
+// Waits for the end of a run whose results are all taken.
+static void end_run(SandGlSim *gl)
+{
+	if (gl->has_thread)
+	{
+		pthread_join(gl->thread, NULL);
+		gl->has_thread = false;
+	}
+	gl->next_seconds = 0;
+	gl->is_resident = gl->is_resident && gl->end_status == SAND_OK;
+}
+
+void sand_glsim_drop(SandGlSim *gl)
+{
+	if (!gl->has_thread)
+	{
+		return;
+	}
+	gl->cancel.is_raised = 1;
+	pthread_mutex_lock(&gl->mutex);
+	while (!gl->has_ended)
+	{
+		gl->is_delivered = false;
+		pthread_cond_broadcast(&gl->change);
+		pthread_cond_wait(&gl->change, &gl->mutex);
+	}
+	gl->is_delivered = false;
+	pthread_mutex_unlock(&gl->mutex);
+	end_run(gl);
+	gl->is_resident = false;
+}
+
+double sand_glsim_next(const SandGlSim *gl)
+{
+	return gl->next_seconds;
+}
+
+int sand_glsim_ahead_count(const SandGlSim *gl)
+{
+	return gl->ahead_count;
+}
+
+// Waits for the result of the call under way, and for a cancel meanwhile. False: the run has ended without one.
+static bool wait_for_result(SandGlSim *gl, SandCancel *cancel)
+{
+	pthread_mutex_lock(&gl->mutex);
+	while (!gl->is_delivered && !gl->has_ended)
+	{
+		struct timespec until;
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_nsec += 10000000;
+		until.tv_sec += until.tv_nsec / 1000000000;
+		until.tv_nsec %= 1000000000;
+		(void)pthread_cond_timedwait(&gl->change, &gl->mutex, &until);
+		if (cancel != NULL && cancel->is_raised)
+		{
+			gl->cancel.is_raised = 1;
+		}
+	}
+	bool is_there = gl->is_delivered;
+	pthread_mutex_unlock(&gl->mutex);
+	return is_there;
+}
+
+SandStatus sand_glsim_advance(SandGlSim *gl, SandGlState *state, double seconds, double ahead_seconds,
+                              SandCancel *cancel, SandError *err)
+{
+	assert(gl->next_seconds == 0 || (!state->is_changed && gl->next_seconds == seconds));
+	if (gl->next_seconds > 0)
+	{
+		pthread_mutex_lock(&gl->mutex);
+		gl->ahead_seconds = ahead_seconds;
+		pthread_mutex_unlock(&gl->mutex);
+	}
+	else
+	{
+		gl->state = state->is_changed || !gl->is_resident ? state : NULL;
+		gl->seconds = seconds;
+		gl->time = state->time;
+		gl->list_count = state->list_count;
+		gl->caller_cancel = ahead_seconds > 0 ? NULL : cancel;
+		start_run(gl, ahead_seconds > 0, ahead_seconds);
+	}
+	if (!wait_for_result(gl, cancel))
+	{
+		end_run(gl);
 		gl->is_resident = false;
+		if (err != NULL)
+		{
+			*err = gl->end_error;
+		}
+		return gl->end_status;
 	}
-	// A device that is lost behind the last read-back has done its work; the next call will meet the loss.
-	if (!job.is_fetched)
+	SandStatus outcome = gl->result.outcome, status = copy_state(&gl->result, state, err);
+	double next_seconds = gl->result.next_seconds;
+	pthread_mutex_lock(&gl->mutex);
+	gl->is_delivered = false;
+	pthread_cond_broadcast(&gl->change);
+	pthread_mutex_unlock(&gl->mutex);
+	gl->next_seconds = next_seconds;
+	gl->ahead_count += next_seconds > 0;
+	if (next_seconds == 0)
 	{
-		return status;
+		// A device that is lost behind the last read-back has done its work; the next call will meet the loss.
+		end_run(gl);
+		if (ahead_seconds > 0 && status == SAND_OK && outcome == SAND_OK && gl->is_resident)
+		{
+			// The caller came when the work was done already.
+			gl->seconds = ahead_seconds;
+			gl->caller_cancel = NULL;
+			start_run(gl, true, 0);
+			gl->next_seconds = ahead_seconds;
+		}
 	}
-	if (job.outcome == SAND_CANCELLED)
+	if (gl->next_seconds > 0 && (gl->cancel.is_raised || status != SAND_OK))
+	{
+		// A cancel that came too late for this call is not the next one's.
+		sand_glsim_drop(gl);
+		state->is_changed = true;
+	}
+	if (status == SAND_OK && outcome == SAND_CANCELLED)
 	{
 		return sand_fail(err, SAND_CANCELLED, "The simulation was cancelled at %.4f s", state->time);
 	}
-	if (job.outcome == SAND_ERROR_UNSTABLE)
-	{
-		state->bad_grain = gl->control.bad_grain;
-		return SAND_ERROR_UNSTABLE;
-	}
-	return SAND_OK;
+	return status == SAND_OK && outcome == SAND_ERROR_UNSTABLE ? SAND_ERROR_UNSTABLE : status;
 }
 
 // ---------------------------------------------------------------------------------------------- life
@@ -1243,6 +1524,24 @@ static SandStatus make_buffers(SandGlSim *gl, SandError *err)
 	    {SAND_BIND_GROUPS, 12 * SAND_GROUPS_COUNT, "groups of passes"},
 	    {SAND_BIND_LOAD_SUMS, 48 * (int64_t)gl->control.collider_count * (gl->chunk_count + 1), "loads on colliders"},
 	};
+	// What a list takes is known when it is made: here as much as that of a settled bed.
+	int64_t pairs = SETTLED_PAIRS * spheres, limit = sand_gpu_info(gl->gpu)->limits.block_bytes;
+	int64_t largest = gl->force_rows * SAND_ROW_BYTES * pairs;
+	const char *label = "forces of pairs";
+	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); ++i)
+	{
+		label = wanted[i].bytes > largest ? wanted[i].label : label;
+		largest = wanted[i].bytes > largest ? wanted[i].bytes : largest;
+	}
+	if (largest > limit - 3) // a buffer is whole words
+	{
+		return sand_fail(err, SAND_ERROR_GPU_MEMORY,
+		                 "The '%s' of %lld grains take about %lld bytes (%.1f MiB), and %s holds %lld bytes (%.1f MiB) "
+		                 "in one block; about %lld grains would fit: use fewer, or the cpu engine",
+		                 label, (long long)grains, (long long)largest, (double)largest / 1048576.0,
+		                 sand_gpu_info(gl->gpu)->name, (long long)limit, (double)limit / 1048576.0,
+		                 (long long)((double)grains * ((double)limit / (double)largest)));
+	}
 	SandStatus status = SAND_OK;
 	for (size_t i = 0; status == SAND_OK && i < sizeof(wanted) / sizeof(wanted[0]); ++i)
 	{
@@ -1427,12 +1726,15 @@ SandStatus sand_glsim_create(const SandGlSimDesc *desc, SandGlSim **gl_out, Sand
 	{
 		return sand_fail_memory(err, sizeof(*gl), "the GL engine");
 	}
+	pthread_mutex_init(&gl->mutex, NULL);
+	pthread_cond_init(&gl->change, NULL);
 	gl->scene = desc->scene;
 	gl->has_history = desc->scene->has_history || desc->scene->collider_count > 0;
 	gl->batch_seconds = desc->batch_seconds > 0 ? desc->batch_seconds : 0.03;
 	gl->batch_steps = 4;
 	set_control(gl, desc);
 	set_defines(gl, desc->has_asymmetric);
+	define(gl, desc->defines != NULL, desc->defines != NULL ? desc->defines : "");
 	set_levels(gl, desc->list);
 	gl->chunk_count = (desc->sphere_count - 1) / desc->chunk_spheres + 1;
 	SandStatus status = make_states(gl, err);
@@ -1452,7 +1754,12 @@ void sand_glsim_destroy(SandGlSim *gl)
 {
 	if (gl != NULL)
 	{
+		sand_glsim_drop(gl);
 		sand_gpu_destroy(gl->gpu);
+		sand_free(gl->pending.bytes);
+		sand_free(gl->result.bytes);
+		pthread_cond_destroy(&gl->change);
+		pthread_mutex_destroy(&gl->mutex);
 		for (int i = 0; gl->states != NULL && i < gl->scene->collider_count; ++i)
 		{
 			sand_collider_state_destroy(gl->states[i]);

@@ -23,6 +23,7 @@ typedef struct SandGlSimDesc
 	bool has_asymmetric;        // grains whose spin turns with their orientation
 	const SandSphere *walls;    // wall_count placed ones; copied
 	const int32_t *sphere_base; // per grain: lasting id of its first sphere; copied
+	const char *defines;        // for tests: lines put before every shader; NULL = none
 	double batch_seconds;       // s of work handed over at once; 0 = 0.03: a cancel waits for one batch
 	SandGpuDesc gpu;
 } SandGlSimDesc;
@@ -53,11 +54,22 @@ void sand_glsim_destroy(SandGlSim *gl); // NULL is fine
 
 const SandGpuDevice *sand_glsim_device(const SandGlSim *gl);
 
-/// Advances by seconds > 0. SAND_CANCELLED leaves the state at the last whole step, SAND_ERROR_UNSTABLE where it
+/// Advances by seconds > 0. ahead_seconds > 0 says what the next call will ask for: the device begins with it before
+/// this one's state is waited for, and goes on while the caller has that state; a call that comes late begins it on
+/// return. Until then the state must not be changed, and the next call must ask for the same, or sand_glsim_drop be
+/// called first. SAND_CANCELLED leaves the state at the last whole step, SAND_ERROR_UNSTABLE where it
 /// failed, with bad_grain for the caller's sentence. Any error of the device leaves the state as it was:
 /// SAND_ERROR_GPU_LOST and SAND_ERROR_GPU ask for a new engine, SAND_ERROR_GPU_MEMORY for a smaller scene or another
 /// one.
-SandStatus sand_glsim_advance(SandGlSim *gl, SandGlState *state, double seconds, SandCancel *cancel, SandError *err);
+SandStatus sand_glsim_advance(SandGlSim *gl, SandGlState *state, double seconds, double ahead_seconds,
+                              SandCancel *cancel, SandError *err);
+
+/// What the call that was begun ahead is to advance by; 0 = none.
+double sand_glsim_next(const SandGlSim *gl);
+/// Throws that call away. The next one must say that the state has changed.
+void sand_glsim_drop(SandGlSim *gl);
+/// How many states were read back with the next call's list on its way already.
+int sand_glsim_ahead_count(const SandGlSim *gl);
 
 /// Words of the texels that shaders read the buffer at a binding of layout.h as; 0 = they do not.
 int sand_glsim_texel_words(int binding);

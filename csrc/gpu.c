@@ -2286,6 +2286,10 @@ static SandStatus choose_context(SandGpu *gpu, SandError *err)
 				if (!is_refused && !is_early)
 				{
 					gpu->info = device;
+					if (gpu->desc.block_bytes > 0 && gpu->desc.block_bytes < device.limits.block_bytes)
+					{
+						gpu->info.limits.block_bytes = gpu->desc.block_bytes;
+					}
 					return SAND_OK;
 				}
 				close_context(&gpu->egl, &gpu->context);

@@ -123,6 +123,7 @@ typedef struct SandGpuDesc
 	SandGpuLog *log;         // device, driver messages, GL errors; NULL = nowhere
 	void *log_user;
 	SandGpuFaults *faults; // NULL = none
+	int64_t block_bytes;   // for tests: a device whose storage blocks are no larger; 0 = as the driver says
 } SandGpuDesc;
 
 /// Every way to a device, hardware first, into devices[0 .. *count_out), at most capacity of them. Each is tried on a

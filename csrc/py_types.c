@@ -1566,11 +1566,12 @@ static void enter(SimObject *object, PyThreadState *thread)
 
 static PyObject *sim_advance(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-	static char *names[] = {"seconds", NULL};
-	PyObject *number;
-	double seconds = 0;
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:advance", names, &number) ||
-	    sand_py_double(number, "seconds", &seconds) != 0)
+	static char *names[] = {"seconds", "ahead", NULL};
+	PyObject *number, *next = NULL;
+	double seconds = 0, ahead = 0;
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:advance", names, &number, &next) ||
+	    sand_py_double(number, "seconds", &seconds) != 0 ||
+	    (next != NULL && sand_py_double(next, "ahead", &ahead) != 0))
 	{
 		return NULL;
 	}
@@ -1589,7 +1590,7 @@ static PyObject *sim_advance(PyObject *self, PyObject *args, PyObject *kwargs)
 	}
 	else
 	{
-		status = sand_sim_advance(object->sim, seconds, &object->cancel, &err);
+		status = sand_sim_advance_ahead(object->sim, seconds, ahead, &object->cancel, &err);
 	}
 	enter(object, thread);
 	if (status == SAND_CANCELLED)
@@ -1909,7 +1910,9 @@ static PyObject *sim_motion_hash(PyObject *self, PyObject *seconds)
 
 static PyMethodDef sim_methods[] = {
     {"advance", (PyCFunction)(void (*)(void))sim_advance, METH_VARARGS | METH_KEYWORDS,
-     "advance(seconds)\n--\n\nSimulates on; other threads run meanwhile. Raises Cancelled or UnstableError."},
+     "advance(seconds, ahead=0.0)\n--\n\nSimulates on; other threads run meanwhile. Raises Cancelled or "
+     "UnstableError.\n"
+     "ahead: what the next call will ask for, which the gl engine then begins with before this one returns."},
     {"cancel", sim_cancel, METH_NOARGS,
      "cancel()\n--\n\nFrom any thread, at any time: the running or the next advance() raises Cancelled."},
     {"info", sim_info, METH_NOARGS,

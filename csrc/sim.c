@@ -1239,6 +1239,7 @@ static SandStatus choose_engine(SandSim *sim, const SandSimDesc *desc, SandError
 	}
 	sim->stops_without_gpu = desc->stops_without_gpu;
 	sim->gl_desc.batch_seconds = desc->batch_seconds;
+	sim->gl_desc.defines = desc->gl_defines;
 	sim->gl_desc.gpu = desc->gpu;
 	sim->gl_desc.gpu.refuses_software = desc->gpu.refuses_software || desc->engine == SAND_ENGINE_AUTO;
 	SandError why = {0};
@@ -1260,8 +1261,14 @@ static SandStatus choose_engine(SandSim *sim, const SandSimDesc *desc, SandError
 }
 
 // The state between two calls, to the device and back.
-static SandStatus advance_gl(SandSim *sim, double seconds, SandCancel *cancel, SandError *err)
+static SandStatus advance_gl(SandSim *sim, double seconds, double ahead_seconds, SandCancel *cancel, SandError *err)
 {
+	double next = sand_glsim_next(sim->gl);
+	if (next > 0 && (sim->is_changed || next != seconds))
+	{
+		sand_glsim_drop(sim->gl);
+		sim->is_changed = true;
+	}
 	SandGlState state = {.is_changed = sim->is_changed,
 	                     .grains = sim->grains,
 	                     .traits = sim->traits,
@@ -1290,8 +1297,10 @@ static SandStatus advance_gl(SandSim *sim, double seconds, SandCancel *cancel, S
 		sand_list_read_springs(sim->list, state.springs);
 	}
 	double begin = sand_ticks();
-	SandStatus status = sand_glsim_advance(sim->gl, &state, seconds, cancel, err);
+	SandStatus status = sand_glsim_advance(sim->gl, &state, seconds, ahead_seconds, cancel, err);
 	bool is_new = status == SAND_OK || status == SAND_CANCELLED || status == SAND_ERROR_UNSTABLE;
+	// After any failure the device holds nothing of use.
+	sim->is_changed = true;
 	if (is_new)
 	{
 		SandStatus kept = sand_list_write_springs(sim->list, state.springs, state.spring_count, err);
@@ -1304,7 +1313,7 @@ static SandStatus advance_gl(SandSim *sim, double seconds, SandCancel *cancel, S
 		sim->contact_count = state.contact_count;
 		sim->waiting_count = state.waiting_count;
 		sim->next_birth = state.next_birth;
-		sim->is_changed = false;
+		sim->is_changed = state.is_changed;
 		sim->has_driven = false;
 		for (int i = 0; i < sim->grain_count && sim->scene->body_count > 0; ++i)
 		{
@@ -1337,7 +1346,8 @@ static void leave_gl(SandSim *sim, const char *why)
 
 // A device that fails is made anew, and the state of the last call is taken up again; after the second failure in a row
 // the CPU engine goes on, or the simulation stops, as was asked for.
-static SandStatus advance_on_device(SandSim *sim, double seconds, SandCancel *cancel, SandError *err)
+static SandStatus advance_on_device(SandSim *sim, double seconds, double ahead_seconds, SandCancel *cancel,
+                                    SandError *err)
 {
 	SandError why = {0};
 	SandStatus status = SAND_OK;
@@ -1345,7 +1355,7 @@ static SandStatus advance_on_device(SandSim *sim, double seconds, SandCancel *ca
 	{
 		why = (SandError){0};
 		status = sim->gl != NULL ? SAND_OK : start_gl(sim, &why);
-		status = status != SAND_OK ? status : advance_gl(sim, seconds, cancel, &why);
+		status = status != SAND_OK ? status : advance_gl(sim, seconds, ahead_seconds, cancel, &why);
 		if (status != SAND_ERROR_GPU && status != SAND_ERROR_GPU_LOST && status != SAND_ERROR_GPU_MEMORY)
 		{
 			break;
@@ -1375,6 +1385,7 @@ SandSimEngine sand_sim_engine(const SandSim *sim)
 {
 	return (SandSimEngine){.engine = sim->gl != NULL ? SAND_ENGINE_GL : SAND_ENGINE_CPU,
 	                       .device = sim->gl != NULL ? sand_glsim_device(sim->gl) : NULL,
+	                       .ahead_count = sim->gl != NULL ? sand_glsim_ahead_count(sim->gl) : 0,
 	                       .note = sim->note,
 	                       .lost_count = sim->lost_count};
 }
@@ -1719,9 +1730,20 @@ static SandStatus take_steps(SandSim *sim, double seconds, SandCancel *cancel, S
 
 SandStatus sand_sim_advance(SandSim *sim, double seconds, SandCancel *cancel, SandError *err)
 {
+	return sand_sim_advance_ahead(sim, seconds, 0, cancel, err);
+}
+
+SandStatus sand_sim_advance_ahead(SandSim *sim, double seconds, double ahead_seconds, SandCancel *cancel,
+                                  SandError *err)
+{
 	if (!(seconds >= 0) || !isfinite(seconds))
 	{
 		return sand_fail(err, SAND_ERROR_ARGUMENT, "The time to advance is %g s, expected zero or more", seconds);
+	}
+	if (!(ahead_seconds >= 0) || !isfinite(ahead_seconds) || ahead_seconds / sim->step_limit > 1e12)
+	{
+		return sand_fail(err, SAND_ERROR_ARGUMENT, "The time ahead is %g s, expected zero to 1e12 steps of %g s",
+		                 ahead_seconds, sim->step_limit);
 	}
 	if (sim->is_failed)
 	{
@@ -1740,7 +1762,7 @@ SandStatus sand_sim_advance(SandSim *sim, double seconds, SandCancel *cancel, Sa
 	}
 	if (sim->gl != NULL || sim->is_stopped)
 	{
-		return advance_on_device(sim, seconds, cancel, err);
+		return advance_on_device(sim, seconds, ahead_seconds, cancel, err);
 	}
 	// Every call starts from a fresh list and fresh forces, so that the state between calls is the grains' and the
 	// springs' alone. With no time passing, no spring stretches.

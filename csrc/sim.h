@@ -30,6 +30,7 @@ typedef struct SandSimDesc
 	bool is_overlap_allowed; // do not refuse grains that overlap by more than half a radius at the start
 	SandScheme scheme;       // time stepping; others than leapfrog know no emitters, outflows, sleep, wind or regions
 	double tolerance;        // RKF45: error a step, of radius and max_speed; 0 = 1e-5
+	const char *gl_defines;  // for tests: lines put before every shader of the gl engine; NULL = none; outlives the sim
 	const char *kernel;      // inner loops, for tests: "baseline", "avx2"; NULL = the best that runs here
 } SandSimDesc;
 
@@ -44,6 +45,13 @@ void sand_sim_destroy(SandSim *sim); // NULL is fine
 /// SAND_CANCELLED leaves the state at the last whole step; SAND_ERROR_UNSTABLE names grain, time, speed and likely
 /// cause and leaves the sim readable but refusing to advance.
 SandStatus sand_sim_advance(SandSim *sim, double seconds, SandCancel *cancel, SandError *err);
+
+/// The same, and says that the next call will ask for ahead_seconds (0 = nothing is said): the gl engine begins with it
+/// before this returns, and computes while the caller reads, saves and writes the state, which stays this call's. A
+/// next call that asks for another time, or a state loaded in between, costs what was computed ahead and nothing else:
+/// the bits are the same. What fails ahead is told to the next call; destroy waits for no more than a batch and a list.
+SandStatus sand_sim_advance_ahead(SandSim *sim, double seconds, double ahead_seconds, SandCancel *cancel,
+                                  SandError *err);
 
 typedef struct SandSimInfo
 {
@@ -74,7 +82,8 @@ typedef struct SandSimEngine
 	SandEngine engine; // never AUTO
 	const SandGpuDevice *device;
 	const char *note;
-	int lost_count; // devices that failed so far
+	int lost_count;  // devices that failed so far
+	int ahead_count; // gl: states that this device handed over with the next call under way already
 } SandSimEngine;
 SandSimEngine sand_sim_engine(const SandSim *sim);
 

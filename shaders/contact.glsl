@@ -48,6 +48,17 @@ float scalar_product(vec3 a, vec3 b)
 	return sum;
 }
 
+// OTHER_BITS makes a device of other last bits out of an exact one, for tests: half of the forces are off by one.
+vec3 other_bits(vec3 force)
+{
+#ifdef OTHER_BITS
+	ivec3 bits = floatBitsToInt(force);
+	return intBitsToFloat(bits ^ ((bits.yzx >> 1) & 1));
+#else
+	return force;
+#endif
+}
+
 // Repulsion (Bell 2005 eq. 7), never pulling, and the spring constant of the tangential spring. Leaves the tangential
 // part of the velocity.
 float normal_force(SandLaw law, inout Contact c)
@@ -104,7 +115,7 @@ void contact_force(SandLaw law, float step_seconds, inout Contact c)
 		precise float slip = sqrt(scalar_product(t, t)), viscous = c.mass * law.shear_damping;
 		precise float scale = viscous * slip > cap ? cap / slip : viscous;
 		force = along * c.n - scale * t;
-		c.force = force;
+		c.force = other_bits(force);
 		return;
 	}
 	// The spring turns with the contact: projected to the new tangent plane, stretched by the slip of this step.
@@ -125,7 +136,7 @@ void contact_force(SandLaw law, float step_seconds, inout Contact c)
 	}
 	force = along * c.n - capped;
 	c.stretch = stretch;
-	c.force = force;
+	c.force = other_bits(force);
 }
 
 // Couple against rolling, on a (b gets the opposite): capped viscous in the tangential part of the relative spin, rad/s.
