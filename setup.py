@@ -616,7 +616,7 @@ def on_ninja_line(line, progress):
 def build_wheel(home):
     """The wheel of the sources as they are now, in dist/. Built again only when something it is made of has changed."""
     sources = sorted(
-        path for folder in ("csrc", "csrc/barchan", "shaders") for path in (ROOT / folder).iterdir() if path.is_file()
+        path for folder in ("csrc", "csrc/barchan", "csrc/barchan/validation", "shaders") for path in (ROOT / folder).iterdir() if path.is_file()
     )
     sources += [
         ROOT / name for name in ("meson.build", "meson.options", "pyproject.toml", "blender_manifest.toml", "LICENSE")
@@ -1009,6 +1009,15 @@ def test_codebase(home, archive):
 
 
 def test_python(home, archive):
+    must(
+        run(
+            [home.build_inner, "-m", "ninja", "-C", RELEASE, "mutants"],
+            "Building wrong laws for the validation to find",
+            on_line=on_ninja_line,
+            env=build_environment(home),
+        ),
+        "Building the mutants failed",
+    )
     name = "Extension tests"
     return [Task(name, lambda: run_pytest(home, name, ["tests/py"], ["-X", "dev", "-W", "error"]))]
 
@@ -1103,6 +1112,7 @@ def command_test(arguments):
         os.environ["BARCHAN_ALL"] = "1"  # tests that take minutes
     if arguments.all:
         os.environ.setdefault("BARCHAN_KILLS", "200")  # of the tests that kill bakes
+        os.environ.setdefault("BARCHAN_VALIDATE", "all")  # of the tests of validate
     home = prepare(wants_checks=bool({"codebase", "fuzz"} & set(wanted)))
     archive = build_zip(home)
     install_wheel(home)

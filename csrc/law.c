@@ -208,8 +208,16 @@ SandStatus sand_law_make(const SandLawDesc *desc, SandLaw *law, SandError *err)
 	law->cohesion = (float)(2 * pi * mean_or(desc->cohesion, a->cohesion, b->cohesion));
 	law->cohesion_range = law->cohesion > 0 ? fmaxf(a->cohesion_range, b->cohesion_range) : 0;
 	// Strong enough to act as Coulomb friction at any visible slip, weak enough to be stable with ten contacts a grain.
-	// Beside a spring it only has to damp it.
-	law->shear_damping = (float)((a->shear == SAND_SHEAR_VISCOUS ? 2.0 : 1.0) / law->contact_time);
+	// Beside a spring it takes from a tangential swing what Bell 2005 eq. 9 takes from a normal one, and no more than
+	// damps it: a contact that gives everything back along the normal must not swallow the slip.
+	double damping = a->shear == SAND_SHEAR_VISCOUS ? 2.0 : fmin(1.0, -2 * log(restitution));
+	law->shear_damping = (float)(damping / law->contact_time);
 	law->rolling_damping = (float)(2.0 / law->contact_time);
+#ifdef SAND_MUTANT
+	// A wrong law on purpose, in the mutants of meson.build only: the validation must notice
+	// (tests/py/test_mutants.py).
+	law->shear_damping *= SAND_MUTANT == 1 ? -1.0f : 1.0f;
+	law->friction = SAND_MUTANT == 2 && law->friction > 0 ? 1e12f : law->friction;
+#endif
 	return SAND_OK;
 }

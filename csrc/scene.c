@@ -420,6 +420,12 @@ static void measure_shape(const SandShapeDesc *desc, SandShape *shape, float *of
 	shape->offsets = offsets;
 	shape->radii = radii;
 	shape->share = 1.0 / flat_count(shape);
+#ifdef SAND_MUTANT
+	for (int k = 0; k < 3; ++k)
+	{
+		shape->inertia[k] *= SAND_MUTANT == 3 ? 0.5 : 1.0;
+	}
+#endif
 }
 
 // Uniformly random rotation (Shoemake 1992) from three counter-based numbers.

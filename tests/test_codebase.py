@@ -420,7 +420,7 @@ def test_meson_lists_every_source_once():
     listed = re.findall(r"'([\w/]+\.(?:c|py|comp|vert|frag))'", (ROOT / "meson.build").read_text())
     shaders = [name_of(path) for path in [*(ROOT / "shaders").glob("*.comp"), *(ROOT / "tests" / "c").glob("*.comp")]]
     c_present = [name_of(path) for path in [*CSRC.glob("*.c"), *(ROOT / "tests" / "c").glob("*.c")]]
-    python_present = [name_of(path) for path in [*(CSRC / "barchan").glob("*.py"), *(ROOT / "shaders").glob("*.py")]]
+    python_present = [name_of(path) for path in [*(CSRC / "barchan").rglob("*.py"), *(ROOT / "shaders").glob("*.py")]]
     found = [*scan_sources(listed, c_present, ".c"), *scan_sources(listed, python_present, ".py")]
     found += scan_sources(listed, shaders, ".comp")
     for suffix in (".vert", ".frag"):
@@ -463,6 +463,13 @@ def test_c_is_compiled_with_every_warning_as_an_error(folder):
         for complaint in scan_flags(command, WARNING_FLAGS + extra)
     ]
     assert not found, complaints_text(found)
+
+
+def test_only_mutants_are_compiled_wrong():
+    """Deliberate mistakes (csrc/law.c, csrc/scene.c) reach no object of the module that ships."""
+    wrong = [command for _, command in compiled("release") if "SAND_MUTANT" in command]
+    assert len(wrong) == 6 and all("-o barchan_mutant_" in command for command in wrong), wrong
+    assert not [name for name, command in compiled("sanitized") if "SAND_MUTANT" in command]
 
 
 def test_sanitized_build_keeps_its_asserts():

@@ -1,5 +1,6 @@
 """The small command line: python -m barchan --version | frames FOLDER | verify FOLDER | info FOLDER | sample MESH --radius R |
-devices | export CACHE --to FORMAT | bake FILE.blend | preview CACHE | plot CACHE
+devices | export CACHE --to FORMAT | bake FILE.blend | preview CACHE | plot CACHE |
+validate [NAME ...]
 
 Comes in: arguments. Goes out: text for a person; on failure one sentence on standard error and exit code 1.
 """
@@ -10,7 +11,7 @@ import sys
 
 import barchan
 
-from . import bake_command, cache_command, devices_command, export_command, plot, preview_command, sample_command
+from . import bake_command, cache_command, devices_command, export_command, plot, preview_command, sample_command, validate_command
 
 
 def ranges(frames):
@@ -63,6 +64,7 @@ def main(arguments=None):
     bake_command.add_command(commands)
     preview_command.add_command(commands)
     plot.add_command(commands)
+    validate_command.add_command(commands)
     parsed = parser.parse_args(arguments)
     try:
         return parsed.run(parsed) or 0
