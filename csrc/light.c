@@ -10,6 +10,7 @@
 #define ROW_COUNT 131072  // spheres or corners that are handed over at once
 #define ROUGH_PIXELS 1.5f // radius in pixels from which cuts are seen
 #define MERGE_PIXELS 0.6f // radius in pixels below which a cluster is one sphere
+#define CUT_REACH 0.93f   // radius of the disc that hides as much as a ball with its cuts
 #define GLINT_SHARE 0.06  // of the grains: quartz with a face that is still whole
 
 /// Twins of View and Shade in shaders/light.glsl and shaders/shade.glsl (std140: vectors of four floats).
@@ -63,7 +64,8 @@ struct SandLight
 	SandGpu *gpu;
 	SandLightDesc desc;
 	int sample_width, sample_height;
-	SandGpuProgram spheres[LIST_COUNT], mesh, ground, field, shade, resolve;
+	SandGpuProgram spheres[LIST_COUNT], discs[LIST_COUNT];
+	SandGpuProgram mesh, ground, field, shade, resolve;
 	SandGpuTexture surfaces, paints, depths, clears, clear_depths, clear_paints, shadow, radiance, pixels;
 	SandGpuTarget seen, clear, sun, shaded, picture;
 	SandGpuBuffer rows[LIST_COUNT], corners, view, light;
@@ -238,7 +240,7 @@ static Eye camera_eye(const SandLight *light, const SandLightCamera *camera)
 
 // Spheres
 
-static void draw_list(SandGpu *gpu, SandLight *light, SandGpuTarget target, List list)
+static void draw_list(SandGpu *gpu, SandLight *light, SandGpuTarget target, List list, bool are_discs)
 {
 	int count = light->list_counts[list];
 	light->list_counts[list] = 0;
@@ -251,7 +253,7 @@ static void draw_list(SandGpu *gpu, SandLight *light, SandGpuTarget target, List
 	sand_gpu_draw(gpu,
 	              &(SandGpuDraw){
 	                  .target = target,
-	                  .program = light->spheres[list],
+	                  .program = are_discs ? light->discs[list] : light->spheres[list],
 	                  .inputs = {{light->rows[list], 0, sizeof(SphereRow), 4, false, is_wide},
 	                             {light->rows[list], offsetof(SphereRow, seed), sizeof(SphereRow), 4, true, is_wide}},
 	                  .input_count = 2,
@@ -262,7 +264,8 @@ static void draw_list(SandGpu *gpu, SandLight *light, SandGpuTarget target, List
 }
 
 /// Puts a sphere into the list that can hold it, or nowhere when it is out of view.
-static void add_sphere(SandGpu *gpu, SandLight *light, SandGpuTarget target, const Eye *eye, const SphereRow *row)
+static void add_sphere(SandGpu *gpu, SandLight *light, SandGpuTarget target, const Eye *eye, const SphereRow *row,
+                       bool are_discs)
 {
 	float d = -row->centre[2], r = row->radius;
 	float w = eye->is_parallel ? 1 : d;
@@ -302,7 +305,7 @@ static void add_sphere(SandGpu *gpu, SandLight *light, SandGpuTarget target, con
 	light->times.sphere_count++;
 	if (light->list_counts[list] == ROW_COUNT)
 	{
-		draw_list(gpu, light, target, list);
+		draw_list(gpu, light, target, list, are_discs);
 	}
 }
 
@@ -343,8 +346,8 @@ static uint32_t colour_of(const SandLightGrains *grains, uint32_t seed, float we
 	return pack(out[0], out[1], out[2], glints ? 1 : gloss < 0.9f ? gloss : 0.9f);
 }
 
-/// All spheres of all grains into the target, seen from the eye.
-static void draw_spheres(SandGpu *gpu, Drawing *drawing, SandGpuTarget target, const Eye *eye, bool is_coloured)
+/// All spheres of all grains into the target, seen from the eye; for the sun as discs.
+static void draw_spheres(SandGpu *gpu, Drawing *drawing, SandGpuTarget target, const Eye *eye, bool are_discs)
 {
 	SandLight *light = drawing->light;
 	const SandLightGrains *grains = &drawing->scene->grains;
@@ -364,20 +367,22 @@ static void draw_spheres(SandGpu *gpu, Drawing *drawing, SandGpuTarget target, c
 		to_eye(eye, &grains->positions[3 * i], place);
 		static const float none[4] = {1, 0, 0, 0};
 		const float *rotation = grains->rotations != NULL ? &grains->rotations[4 * i] : none;
-		SphereRow row = {.seed = seed, .kind = grains->is_round ? 0 : 1};
-		if (is_coloured)
+		bool has_cuts = !grains->is_round && !are_discs;
+		SphereRow row = {.seed = seed, .kind = has_cuts ? 1 : 0};
+		if (!are_discs)
 		{
 			float wetness = grains->wetness != NULL ? grains->wetness[i] : grains->all_wetness;
 			row.colour = colour_of(grains, seed, wetness < 0 ? 0 : wetness > 1 ? 1 : wetness);
 		}
-		row.turn = grains->is_round ? 0 : pack_turn(rotation);
+		row.turn = has_cuts ? pack_turn(rotation) : 0;
+		float part = are_discs && !grains->is_round ? CUT_REACH : 1;
 		float merged = number < 16 ? drawing->merged_radii[number] * scale : 0;
 		float depth = eye->is_parallel ? 1 : -place[2];
 		if (merged > 0 && depth > 0 && merged * per_m < MERGE_PIXELS * depth)
 		{
 			memcpy(row.centre, place, sizeof place);
 			row.radius = merged;
-			add_sphere(gpu, light, target, eye, &row);
+			add_sphere(gpu, light, target, eye, &row, are_discs);
 			continue;
 		}
 		float m[3][3];
@@ -391,14 +396,14 @@ static void draw_spheres(SandGpu *gpu, Drawing *drawing, SandGpuTarget target, c
 			{
 				row.centre[c] = place[c] + scale * aside[c];
 			}
-			row.radius = scale * shape->radii[k];
+			row.radius = part * scale * shape->radii[k];
 			row.seed = seed + (uint32_t)k * 0x9e3779b9u;
-			add_sphere(gpu, light, target, eye, &row);
+			add_sphere(gpu, light, target, eye, &row, are_discs);
 		}
 	}
 	for (int list = 0; list < LIST_COUNT; ++list)
 	{
-		draw_list(gpu, light, target, (List)list);
+		draw_list(gpu, light, target, (List)list, are_discs);
 	}
 }
 
@@ -835,7 +840,7 @@ static SandStatus draw_surfaces(SandGpu *gpu, Drawing *drawing, const Eye *camer
 		sand_gpu_draw(gpu, &(SandGpuDraw){.target = light->seen, .program = light->ground, .vertex_count = 3});
 	}
 	draw_meshes(gpu, drawing, light->seen, camera, false);
-	draw_spheres(gpu, drawing, light->seen, camera, true);
+	draw_spheres(gpu, drawing, light->seen, camera, false);
 	if (drawing->scene->field != NULL)
 	{
 		sand_gpu_bind_texture(gpu, 4, drawing->field);
@@ -884,7 +889,7 @@ static SandStatus draw_job(SandGpu *gpu, void *user, SandError *err)
 		upload_view(gpu, light, &sun);
 		sand_gpu_target_clear(gpu, light->sun, nothing);
 		draw_meshes(gpu, drawing, light->sun, &sun, false);
-		draw_spheres(gpu, drawing, light->sun, &sun, false);
+		draw_spheres(gpu, drawing, light->sun, &sun, true);
 	}
 	light->times.sphere_count = sphere_count;
 	end_part(gpu, light, SAND_LIGHT_SHADOWS, start);
@@ -1099,6 +1104,12 @@ static SandStatus make_job(SandGpu *gpu, void *user, SandError *err)
 		ok = ok != SAND_OK
 		         ? ok
 		         : sand_gpu_buffer_create(gpu, ROW_COUNT * (int64_t)sizeof(SphereRow), "spheres", &light->rows[i], err);
+	}
+	for (int i = 0; i < LIST_COUNT; ++i)
+	{
+		ok = make_program(gpu, "82_spheres.vert", "85_discs.frag",
+		                  i == LIST_WIDE ? "#define SAND_DISCS 1\n#define SAND_QUADS 1\n" : "#define SAND_DISCS 1\n",
+		                  &light->discs[i], ok, err);
 	}
 	ok = make_program(gpu, "83_mesh.vert", "83_mesh.frag", NULL, &light->mesh, ok, err);
 	ok = make_program(gpu, "80_screen.vert", "81_ground.frag", NULL, &light->ground, ok, err);

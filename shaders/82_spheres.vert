@@ -1,5 +1,5 @@
 // 82_spheres: one sphere as one point, or, with SAND_QUADS, as two triangles that hold all of its picture: a point
-// vanishes with its centre and has a largest size.
+// vanishes with its centre and has a largest size. With SAND_DISCS its corners lie at the depth of its centre.
 // In: centre and radius in eye space (m); seed, turn, colour, kind. Out: a square about the sphere's picture.
 //
 // The picture of a sphere is no circle. Its bounds along an axis are where the tangents through the eye meet depth 1:
@@ -43,6 +43,9 @@ void main()
 	vec2 size = vec2(across.y - across.x, high.y - high.x) * 0.5 * view.range.zw;
 	gl_Position = vec4(0.5 * (across.x + across.y), 0.5 * (high.x + high.y), 0.0, 1.0);
 	gl_PointSize = max(size.x, size.y) + 1.0;
+#endif
+#ifdef SAND_DISCS
+	gl_Position.z = 2.0 * sand_depth(d) - 1.0;
 #endif
 	ball = sphere;
 	grain = traits;

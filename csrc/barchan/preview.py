@@ -13,7 +13,7 @@ import zlib
 import numpy as np
 
 from . import cache_command, exporter
-from ._core import CacheError, Cancelled, Error, frame_info, list_frames, read_frame, tetrahedron
+from ._core import CacheError, Cancelled, Error, Light, distance, frame_info, list_frames, read_frame, tetrahedron
 
 HIDDEN = 8 | 16  # flags of a grain that is not yet born or was taken by an outflow
 SHAPES = ("sphere", "tetrahedron")
@@ -276,6 +276,55 @@ class Frames:
             "hidden": is_hidden.astype(np.int32),
             "shapes": self.shapes,
         }
+
+
+# ---- the sampler's view ---------------------------------------------------------------------------------------------
+
+FIELD_CELLS = 64  # along the longest edge of a mesh
+UNCOVERED = (0.75, 0.08, 0.05)
+PARTICLES = ((0.62, 0.62, 0.60),) * 5
+
+
+def sample_field(mesh, cells=FIELD_CELLS, threads=0, cancel=None):
+    """Distances on a grid around a mesh, for Light.draw, and its bounds."""
+    low, high = np.asarray(mesh.bounds, float)
+    spacing = float((high - low).max()) / cells
+    start = low - 1.5 * spacing
+    counts = np.ceil((high - low) / spacing).astype(int) + 4
+    places = np.stack(np.meshgrid(*(start[i] + spacing * np.arange(counts[i]) for i in range(3)), indexing="ij"), axis=-1)
+    places = places.transpose(2, 1, 0, 3).reshape(-1, 3).astype(np.float32)
+    found = np.empty(len(places), np.float32)
+    for first in range(0, len(places), 65536):  # so that Ctrl-C is heard
+        if cancel is not None and cancel.is_cancelled:
+            raise Cancelled("stopped")
+        part = slice(first, first + 65536)
+        found[part] = distance(mesh, places[part], threads=threads)
+    return (found.reshape(counts[::-1]), (*start, spacing), UNCOVERED), low, high
+
+
+def sample_picture(mesh, centres, radii, size=(640, 480), threads=0, cancel=None, device=0):
+    """The mesh's distance field ray-cast together with the spheres that stand for it (Longmore 2009, 6.4): red where no sphere
+    covers it. -> pixels, and the share of the mesh's picture that shows through."""
+    field, low, high = sample_field(mesh, threads=threads, cancel=cancel)
+    width, height = size
+    reach = float(np.max(radii))
+    camera = frame_camera(low - reach, high + reach, width / height, (-0.6, -1.0, 0.5))
+    light = Light(width, height, 2, 0, device)
+    common = {"sun": sun_of(-70, 50, 2.6), "sky": SKY, "floor": FLOOR, "field": field, "shadows": False}
+    bare = light.draw(camera, **common, give_samples=True)["depths"]
+    drawn = light.draw(
+        camera,
+        **common,
+        positions=np.asarray(centres, np.float32),
+        scales=np.broadcast_to(np.asarray(radii, np.float32), len(centres)).copy(),
+        shapes=[(np.zeros((1, 3), np.float32), np.ones(1, np.float32))],
+        round=True,
+        palette=PARTICLES,
+        give_samples=True,
+    )
+    is_mesh = bare > 0
+    shows = (np.abs(drawn["depths"] - bare) < 1e-3 * bare) & is_mesh
+    return drawn["pixels"], float(shows.sum() / max(is_mesh.sum(), 1))
 
 
 # ---- a run ----------------------------------------------------------------------------------------------------------

@@ -13,6 +13,8 @@ import time
 import barchan
 import numpy as np
 
+from . import preview
+
 SUFFIXES = (".obj", ".ply", ".stl")
 KINDS = ("hexagonal", "jittered", "relaxed")
 ENGINES = ("cpu", "gl", "auto")
@@ -39,6 +41,9 @@ def add_command(commands):
     parser.add_argument("--threads", type=int, default=0, metavar="N", help="0 = all; the result is the same")
     parser.add_argument("--engine", choices=ENGINES, help="what pushes spheres apart on a surface, default cpu; the result is the same")
     parser.add_argument("--out", metavar="FILE.ply", help="write the spheres: x y z radius")
+    parser.add_argument(
+        "--preview", metavar="FILE.png", help="draw the spheres over the mesh's distance field: red is what they do not cover"
+    )
     parser.set_defaults(run=run)
 
 
@@ -60,13 +65,13 @@ def check_arguments(arguments):
         if is_given and not is_used:
             what = "--clump" if is_clump else "--volume" if arguments.volume else "a surface"
             raise ValueError("%s has no meaning for %s: leave one of them out." % (name, what))
-    out = arguments.out
-    if out is None:
-        return
-    if os.path.isdir(out) or not os.path.isdir(os.path.dirname(out) or "."):
-        raise ValueError("'%s' cannot be written: give a file name in a folder that exists." % out)
-    if os.path.exists(out) and os.path.samefile(out, arguments.mesh):
-        raise ValueError("'%s' is the mesh itself: give --out another name." % out)
+    for out in (arguments.out, arguments.preview):
+        if out is None:
+            continue
+        if os.path.isdir(out) or not os.path.isdir(os.path.dirname(out) or "."):
+            raise ValueError("'%s' cannot be written: give a file name in a folder that exists." % out)
+        if os.path.exists(out) and os.path.samefile(out, arguments.mesh):
+            raise ValueError("'%s' is the mesh itself: give another name." % out)
 
 
 def read_mesh(path):
@@ -191,4 +196,12 @@ def run(arguments):
     body = watched(lambda cancel: make_spheres(mesh, arguments, cancel), sys.stderr)
     if arguments.out is not None:
         write_ply(arguments.out, body["centres"], body.get("radii", body.get("radius")))
-    print(json.dumps(report(arguments, body)))
+    shown = {}
+    if arguments.preview is not None:
+        radii = body.get("radii", body.get("radius"))
+        pixels, share = watched(
+            lambda cancel: preview.sample_picture(mesh, body["centres"], radii, threads=arguments.threads, cancel=cancel), sys.stderr
+        )
+        preview.write_png(arguments.preview, pixels)
+        shown = {"preview": arguments.preview, "uncovered_share": round(share, 4)}
+    print(json.dumps({**report(arguments, body), **shown}))

@@ -194,7 +194,7 @@ def test_a_cache_that_is_not_there_is_named(tmp_path):
 def test_ctrl_c_keeps_whole_pictures(cache, tmp_path):
     out = tmp_path / "pictures"
     run = subprocess.Popen(
-        [sys.executable, "-m", "barchan", "preview", cache, "--out", str(out), "--size", "1600x1200", "--samples", "4"],
+        [sys.executable, "-m", "barchan", "preview", cache, "--out", str(out), "--size", "640x360"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )  # fmt: skip
@@ -206,3 +206,21 @@ def test_ctrl_c_keeps_whole_pictures(cache, tmp_path):
     for path in out.iterdir():
         assert path.suffix == ".png"
         preview.read_png(str(path))
+
+
+@needs_device
+def test_the_samplers_view_shows_what_is_not_covered(tmp_path):
+    trimesh = pytest.importorskip("trimesh")
+    path, out = str(tmp_path / "ball.ply"), str(tmp_path / "ball.png")
+    trimesh.creation.icosphere(subdivisions=3, radius=1.0).export(path)
+    shares = {}
+    for name, spacing in (("dense", "0.2"), ("sparse", "0.6")):
+        done = subprocess.run(
+            [sys.executable, "-m", "barchan", "sample", path, "--radius", "0.12", "--spacing", spacing, "--preview", out],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        shares[name] = json.loads(done.stdout)["uncovered_share"]
+        assert preview.read_png(out).shape == (480, 640, 3)
+    print(shares)
+    assert shares["dense"] < 0.15 < 0.5 < shares["sparse"] < 1
