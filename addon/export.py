@@ -98,8 +98,8 @@ def read_object(ob, depsgraph):
 
 
 def read_surface(ob, depsgraph):
-    """What is seen of an object: world-space vertices and triangles as arrays, and whether most of its faces are smooth; None
-    where it has no faces."""
+    """What is seen of an object: world-space vertices, triangles and their material slots as arrays, and whether most of its
+    faces are smooth; None where it has no faces."""
     evaluated = ob.evaluated_get(depsgraph)
     try:
         mesh = evaluated.to_mesh()
@@ -110,12 +110,15 @@ def read_surface(ob, depsgraph):
             return None
         smooth = np.empty(len(mesh.polygons), bool)
         mesh.polygons.foreach_get("use_smooth", smooth)
+        mesh.calc_loop_triangles()
+        slots = np.empty(len(mesh.loop_triangles), np.int32)
+        mesh.loop_triangles.foreach_get("material_index", slots)
     finally:
         evaluated.to_mesh_clear()
     vertices, triangles = _read_triangles(evaluated)
     matrix = np.array(evaluated.matrix_world, np.float64)
     placed = _transform(vertices, matrix[:3, :3], matrix[:3, 3])
-    return placed, _outwards(triangles, matrix), bool(smooth.mean() > 0.5)
+    return placed, _outwards(triangles, matrix), slots, bool(smooth.mean() > 0.5)
 
 
 def stretch_of(matrix):

@@ -15,6 +15,7 @@ from . import engine, export, playback
 SEEN_TYPES = {"MESH", "CURVE", "SURFACE", "META", "FONT"}
 UNSEEN_ROLES = {"SAND", "EMITTER", "OUTFLOW"}  # marks for the bake, not things
 GREY = (0.5, 0.5, 0.5)
+OTHERS_SHARE = 0.25  # of what other lights give to a surface that faces them: most surfaces face away
 
 
 def camera_numbers(scene, depsgraph, size):
@@ -38,8 +39,9 @@ def camera_numbers(scene, depsgraph, size):
 
 
 def sun_numbers(scene, depsgraph, target):
-    """7 numbers for Light.draw: direction, irradiance, angle of the strongest light at the target; None without lights."""
-    best = None
+    """7 numbers for Light.draw: direction, irradiance, angle of the strongest light at the target, None without lights; and the
+    radiance that stands for all the others, as if it came from everywhere above."""
+    found = []
     for ob in scene.objects:
         if ob.type != "LIGHT" or ob.hide_render:
             continue
@@ -58,16 +60,20 @@ def sun_numbers(scene, depsgraph, target):
             size = lamp.size if lamp.type == "AREA" else 2 * lamp.shadow_soft_size
             angle = 2 * math.atan2(0.5 * size, distance)
         colour = strength * 2.0 ** getattr(lamp, "exposure", 0.0) * np.array(lamp.color)
-        if best is None or colour.sum() > best[1].sum():
-            best = direction, colour, min(angle, 0.6)
-    return None if best is None else np.array([*best[0], *best[1], best[2]], np.float32)
+        found.append((float(colour.sum()), len(found), direction, colour, min(angle, 0.6)))
+    if not found:
+        return None, np.zeros(3)
+    found.sort(reverse=True)
+    _strength, _number, direction, colour, angle = found[0]
+    others = sum((one[3] for one in found[1:]), np.zeros(3))
+    return np.array([*direction, *colour, angle], np.float32), OTHERS_SHARE * others / math.pi
 
 
 def sky_colours(scene):
     """Radiance from above and from below: the world's colour, or a clear day's where it is a picture."""
     world = scene.world
     if world is None:
-        return (0.05, 0.05, 0.05), (0.03, 0.03, 0.03)
+        return np.full(3, 0.05), np.full(3, 0.03)
     colour = np.array(world.color)
     if world.node_tree is not None:
         node = next((one for one in world.node_tree.nodes if one.type == "BACKGROUND"), None)
@@ -75,7 +81,7 @@ def sky_colours(scene):
             socket = node.inputs["Color"]
             colour = np.array((0.30, 0.38, 0.50) if socket.is_linked else socket.default_value[:3])
             colour = colour * node.inputs["Strength"].default_value
-    return tuple(colour), tuple(0.6 * colour)
+    return colour, 0.6 * colour
 
 
 def _input(node, *names):
@@ -86,11 +92,11 @@ def _input(node, *names):
     return None
 
 
-def paint_of(ob):
-    """Linear colour and gloss (4 numbers), and whether one sees through it."""
+def paint_of(ob, slot):
+    """Linear colour and gloss (4 numbers) of a material slot, and whether one sees through it."""
     if ob.display_type in {"WIRE", "BOUNDS"}:
         return (*GREY, 0.1), True
-    material = ob.active_material
+    material = ob.material_slots[slot].material if slot < len(ob.material_slots) else None
     if material is None:
         return (*GREY, 0.1), False
     colour, gloss, is_clear = tuple(material.diffuse_color[:3]), 0.15, material.diffuse_color[3] < 0.5
@@ -121,9 +127,11 @@ def seen_meshes(scene, depsgraph):
         surface = export.read_surface(ob, depsgraph)
         if surface is None or not np.isfinite(surface[0]).all():
             continue
-        vertices, triangles, is_smooth = surface
-        paint, is_clear = paint_of(ob)
-        found.append((vertices, triangles, (0, 0, 0, 1, 0, 0, 0), paint, is_smooth, is_clear))
+        vertices, triangles, slots, is_smooth = surface
+        for slot in np.unique(slots):
+            paint, is_clear = paint_of(ob, int(slot))
+            part = triangles if (slots == slot).all() else np.ascontiguousarray(triangles[slots == slot])
+            found.append((vertices, part, (0, 0, 0, 1, 0, 0, 0), paint, is_smooth, is_clear))
     return found
 
 
@@ -159,7 +167,7 @@ class Picture:
                 camera = preview.make_camera(arguments.camera[:3], arguments.camera[3:], aspect, self.reach)
             else:
                 camera = preview.frame_camera(self.low, self.high, aspect, command.VIEWS[arguments.camera or "corner"])
-        sun = None if arguments.light is not None else sun_numbers(scene, depsgraph, self.target)
+        sun, others = (None, np.zeros(3)) if arguments.light is not None else sun_numbers(scene, depsgraph, self.target)
         if sun is None:
             sun = command.sun_of(arguments)
         sky, floor = sky_colours(scene)
@@ -167,8 +175,8 @@ class Picture:
             "camera": camera,
             "orthographic": is_parallel,
             "sun": sun,
-            "sky": sky,
-            "floor": floor,
+            "sky": tuple(sky + others),
+            "floor": tuple(floor + 0.5 * others),
             "meshes": seen_meshes(scene, depsgraph),
             "exposure": 2.0**scene.view_settings.exposure,
             "wetness": arguments.wet,

@@ -27,13 +27,14 @@ float sunlight(vec3 place, vec3 normal, float turn)
 	}
 	vec4 at = vec4(place, 1.0);
 	vec3 seen = vec3(dot(shade.shadow_x, at), dot(shade.shadow_y, at), dot(shade.shadow_z, at));
-	if (any(lessThan(seen, vec3(0.0))) || any(greaterThan(seen, vec3(1.0))))
+	vec2 per_m = vec2(length(shade.shadow_x.xyz), length(shade.shadow_y.xyz));
+	vec2 rim = shade.up.w * per_m + 2.0 / vec2(textureSize(shadows, 0)); // beyond it the filter would look past the map
+	if (any(lessThan(seen, vec3(rim, 0.0))) || any(greaterThan(seen, vec3(1.0 - rim, 1.0))))
 	{
 		return 1.0;
 	}
 	// Every place on the disc is compared with the surface's own plane there, a little nearer to the sun: as much as the plane
 	// rises within a texel.
-	vec2 per_m = vec2(length(shade.shadow_x.xyz), length(shade.shadow_y.xyz));
 	float deep = length(shade.shadow_z.xyz);
 	vec2 slope = vec2(dot(shade.shadow_x.xyz, normal), dot(shade.shadow_y.xyz, normal)) / per_m;
 	slope /= max(dot(normal, shade.sun.xyz), 0.1);

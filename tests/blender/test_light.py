@@ -125,7 +125,7 @@ def core_masks(scene, places, radius):
     drawn = light.draw(
         camera, orthographic=is_parallel, positions=np.asarray(places, np.float32).reshape(-1, 3),
         scales=np.full(len(places), radius, np.float32), shapes=[(np.zeros((1, 3), np.float32), np.ones(1, np.float32))],
-        round=True, meshes=meshes, sun=picture.sun_numbers(scene, depsgraph, np.zeros(3)), give_samples=True,
+        round=True, meshes=meshes, sun=picture.sun_numbers(scene, depsgraph, np.zeros(3))[0], give_samples=True,
     )  # fmt: skip
     return drawn["depths"] > 0, (drawn["lit"] >= 0) & (drawn["lit"] < 0.5), drawn["depths"]
 
