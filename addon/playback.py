@@ -526,7 +526,7 @@ def _show_hidden(ob, flags):
     if "is_hidden" not in mesh.attributes:  # not in files of an older version
         return
     # One pass tells in nearly all frames that every grain is there.
-    some = flags is not None and flags.max(initial=0) >= FIRST_HIDDEN and bool((flags & FLAGS_HIDDEN).any())
+    some = flags is not None and int(flags.max(initial=0)) >= FIRST_HIDDEN and bool((flags & FLAGS_HIDDEN).any())
     if modifier is not None and modifier.node_group.get(grains.GROUP_TAG) == grains.GROUP_LAYOUT:
         if bool(grains.get_input(modifier, "Some Hidden")) != some:
             grains.set_input(modifier, "Some Hidden", some)
