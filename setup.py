@@ -1199,12 +1199,12 @@ def bench_playback(is_render):
 def command_bench(arguments):
     if arguments.playback or arguments.render:
         return bench_playback(arguments.render)
-    is_own = arguments.scaling or arguments.sleep or arguments.mesh or arguments.cache
+    is_own = arguments.scaling or arguments.sleep or arguments.mesh or arguments.mesh_gl or arguments.cache
     wants_peers = not arguments.gl and (bool(arguments.work) or not is_own)
     if (wants_peers or arguments.gl) and not (PEERS / "data").is_dir():
         raise Stop(
             "The comparison with LAMMPS or between engines needs the peers' beds and harness in %s, which is missing: put it there, or run "
-            "bench --scaling, --sleep, --mesh or --cache, which need neither." % relative(PEERS)
+            "bench --scaling, --sleep, --mesh, --mesh-gl or --cache, which need neither." % relative(PEERS)
         )
     if arguments.mesh and wants_peers:
         raise Stop("bench --mesh compares with other programs than --work does: give one of them at a time.")
@@ -1227,6 +1227,7 @@ def command_bench(arguments):
     command += ["--command", " ".join(["python3 setup.py"] + sys.argv[1:])]
     command += ["--peers", PEERS, "--peer-python", peer_python] if wants_peers else []
     command += ["--mesh", "--peer-python", peer_python] if arguments.mesh else []
+    command += ["--mesh-gl"] if arguments.mesh_gl else []
     command += ["--gl", "--peers", PEERS] if arguments.gl else []
     command += ["--scaling"] * arguments.scaling + ["--sleep"] * arguments.sleep + ["--cache"] * arguments.cache
     for work in arguments.work or []:
@@ -1282,6 +1283,7 @@ def main():
     bench.add_argument("--playback", action="store_true", help="instead: frame changes in Blender, 100K and 1M grains")
     bench.add_argument("--render", action="store_true", help="instead: memory of Cycles with 1M grains")
     bench.add_argument("--mesh", action="store_true", help="instead: points on a mesh, beside open3d and pymeshlab")
+    bench.add_argument("--mesh-gl", action="store_true", help="instead: the sampler on a software device, beside the processor")
     bench.add_argument("--gl", action="store_true", help="instead: the gl engine beside the cpu engine, time per pass")
     bench.add_argument("--work", action="append", help="only this comparison: w1-10000, w1-100000, w2-10000")
     bench.add_argument("--threads", type=int, default=2)

@@ -9,6 +9,8 @@ says what came out.
     --playback   is bench/playback.py: frame changes in Blender
     --gl         the gl engine beside the cpu engine on the peers' beds, and its time per pass
     --mesh       even points on a mesh of 69,120 triangles, beside open3d and pymeshlab
+    --mesh-gl    the same points, the mesh's distance field and distances of places, on a software device beside the
+                 processor: whole calls, with the device made and the mesh uploaded
 
 Comes in: the installed package; for the comparison the peers' folder (beds, their definition in common.py, the harness
 that runs LAMMPS) and a folder with LAMMPS as that harness expects it. Goes out: one JSON line per work on standard
@@ -716,11 +718,57 @@ def mesh_points(options, report):
             )
 
 
+def mesh_engines(options, report):
+    """The sampler's calls with both engines; the answers are compared as well."""
+    import barchan
+
+    vertices, faces = knot()
+    mesh = barchan.Mesh(vertices, faces, "knot")
+    spacing = math.sqrt(0.918 * mesh.area / MESH_POINTS[0])
+    places = np.random.default_rng(1).uniform(-1.8, 1.8, (100_000, 3)).astype(np.float32)
+    works = {
+        "spread": lambda engine: barchan.spread(mesh, spacing, threads=options.threads, engine=engine),
+        "field": lambda engine: barchan.field(mesh, 0.02, threads=options.threads, engine=engine)["values"],
+        "distance": lambda engine: barchan.distance(mesh, places, threads=options.threads, engine=engine),
+    }
+    for name, work in works.items():
+        times, answers, others = {"cpu": [], "gl": []}, {}, []
+        for repeat in range(options.repeats):
+            for engine, seconds in times.items():
+                note = "%s, %s, %d of %d" % (name, engine, repeat + 1, options.repeats)
+                wait_for_quiet(report.show)
+                report.show(note)
+                watch, begin = Others(), time.perf_counter()
+                answers[engine] = work(engine)
+                seconds.append(time.perf_counter() - begin)
+                others.append(watch.cores())
+                report.advance(note)
+        if not np.array_equal(answers["cpu"], answers["gl"]):
+            raise SystemExit("%s: the device's answer is another one than the processor's." % name)
+        cpu, gl = min(times["cpu"]), min(times["gl"])
+        report.result(
+            work="mesh-gl " + name,
+            n=len(answers["cpu"]),
+            rate=round(len(answers["cpu"]) / gl / 1e6, 4),
+            peer_rate=round(len(answers["cpu"]) / cpu / 1e6, 4),
+            ratio=round(cpu / gl, 3),
+            threads=options.threads,
+            repeats=options.repeats,
+            spread=round(spread(times["gl"]), 3),
+            peer_spread=round(spread(times["cpu"]), 3),
+            other_cpu=round(max(others), 2),
+            milliseconds=round(1e3 * gl, 1),
+            peer_milliseconds=round(1e3 * cpu, 1),
+            peer="the cpu engine",
+        )
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--scaling", action="store_true")
     parser.add_argument("--sleep", action="store_true")
     parser.add_argument("--mesh", action="store_true")
+    parser.add_argument("--mesh-gl", action="store_true")
     parser.add_argument("--cache", action="store_true")
     parser.add_argument("--gl", action="store_true")
     parser.add_argument(
@@ -736,12 +784,13 @@ def main():
         "--command", default=" ".join(["bench.py", *sys.argv[1:]]), help="what to write down as the command"
     )
     options = parser.parse_args()
-    others = options.scaling or options.sleep or options.mesh or options.cache or options.gl
+    others = options.scaling or options.sleep or options.mesh or options.mesh_gl or options.cache or options.gl
     wants_comparison = not options.gl and (bool(options.work) or not others)
     options.work = options.work or list(WORKS)
     total = len(options.work) * (1 + len(SHEARS)) * options.repeats if wants_comparison else 0
     total += 1 + len(SCALING_TILES) * (1 + options.repeats) if options.scaling else 0
     total += 2 + 2 * options.repeats if options.sleep else 0
+    total += 3 * 2 * options.repeats if options.mesh_gl else 0
     total += len(MESH_POINTS) * (1 + len(MESH_PROGRAMS)) * options.repeats if options.mesh else 0
     total += 1 + options.repeats if options.cache else 0
     total += len(options.work) * (2 * options.repeats + 1) if options.gl else 0
@@ -756,6 +805,8 @@ def main():
         cache(options, report)
     if options.mesh:
         mesh_points(options, report)
+    if options.mesh_gl:
+        mesh_engines(options, report)
     if options.gl:
         compare_engines(options, report)
 

@@ -797,3 +797,12 @@ bool sand_field_sample(const SandField *field, const double place[3], double *di
 	}
 	return true;
 }
+
+const float *sand_field_brick(const SandField *field, int64_t index, int32_t at_out[3])
+{
+	uint32_t key = field->keys[index], columns = (uint32_t)field->bricks[0], rows = (uint32_t)field->bricks[1];
+	at_out[0] = (int32_t)(key % columns);
+	at_out[1] = (int32_t)(key / columns % rows);
+	at_out[2] = (int32_t)(key / columns / rows);
+	return &field->values[(size_t)index * SAND_BRICK_NODES];
+}

@@ -47,4 +47,8 @@ bool sand_field_sample(const SandField *field, const double place[3], double *di
 /// Value of a node; false when it is not in the band. Any thread.
 bool sand_field_node(const SandField *field, int32_t x, int32_t y, int32_t z, float *distance_out);
 
+/// Brick number `index` of 0 .. brick_count: its place in bricks along x, y and z, and its 512 values, x fastest,
+/// INFINITY out of the band. They live as long as the field. Any thread.
+const float *sand_field_brick(const SandField *field, int64_t index, int32_t at_out[3]);
+
 #endif

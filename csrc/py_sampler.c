@@ -3,6 +3,7 @@
 #include "py_module.h"
 
 #include "clump.h"
+#include "field.h"
 #include "fit.h"
 #include "glsurface.h"
 #include "packing.h"
@@ -589,6 +590,66 @@ static PyObject *distance(PyObject *module, PyObject *args, PyObject *kwargs)
 	return result;
 }
 
+static SandStatus make_field(const Request *request, Body *body, SandField **field_out, SandError *err)
+{
+	SandStatus status = sand_pool_create(request->thread_count, &body->pool, err);
+	status = status == SAND_OK ? sand_surface_create(request->mesh, body->pool, &body->surface, err) : status;
+	status = status == SAND_OK ? open_device(request, body, err) : status;
+	SandFieldDesc desc = {
+	    .voxel = request->spacing, .band = request->offset, .cancel = request->cancel, .gpu = body->gpu};
+	status = status == SAND_OK ? sand_field_create(body->surface, &desc, body->pool, field_out, err) : status;
+	if (falls_back(request, body, status, err))
+	{
+		desc.gpu = NULL;
+		status = sand_field_create(body->surface, &desc, body->pool, field_out, err);
+	}
+	return status;
+}
+
+static PyObject *field_dict(const SandField *field, const Body *body)
+{
+	SandFieldInfo info = sand_field_info(field);
+	npy_intp places_shape[2] = {(npy_intp)info.brick_count, 3}, values_shape[4] = {(npy_intp)info.brick_count, 8, 8, 8};
+	PyObject *places = PyArray_SimpleNew(2, places_shape, NPY_INT32);
+	PyObject *values = PyArray_SimpleNew(4, values_shape, NPY_FLOAT32);
+	for (int64_t i = 0; places != NULL && values != NULL && i < info.brick_count; ++i)
+	{
+		int32_t *at = (int32_t *)PyArray_DATA((PyArrayObject *)places) + 3 * i;
+		float *to = (float *)PyArray_DATA((PyArrayObject *)values) + 512 * i;
+		memcpy(to, sand_field_brick(field, i, at), 512 * sizeof(float));
+	}
+	return Py_BuildValue("{s:N,s:d,s:d,s:N,s:N,s:s,s:s}", "origin",
+	                     copy_array(info.origin, NPY_FLOAT64, sizeof(double), 3, 0), "voxel", (double)info.voxel,
+	                     "band", (double)info.band, "bricks", places, "values", values, "engine",
+	                     body->gpu != NULL ? "gl" : "cpu", "note", body->note);
+}
+
+static PyObject *field_of(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = {"mesh", "voxel", "band", "threads", "cancel", "engine", NULL};
+	SandPyState *state = state_of(module);
+	PyObject *mesh, *voxel, *band = NULL, *threads = NULL, *cancel = NULL, *engine = NULL;
+	Request request = {0};
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|$OOOO:field", names, &mesh, &voxel, &band, &threads, &cancel,
+	                                 &engine) ||
+	    sand_py_engine(engine, &request.engine) != 0 ||
+	    read_common(state, mesh, NULL, threads, cancel, &request) != 0 ||
+	    sand_py_float(voxel, "voxel", &request.spacing) != 0 || sand_py_float(band, "band", &request.offset) != 0)
+	{
+		return NULL;
+	}
+	Body body = {0};
+	SandError err = {0};
+	SandField *field = NULL;
+	PyThreadState *thread = PyEval_SaveThread();
+	SandStatus status = make_field(&request, &body, &field, &err);
+	PyEval_RestoreThread(thread);
+	PyObject *dict = status == SAND_OK ? field_dict(field, &body) : sand_py_raise(state, &err);
+	sand_field_destroy(field);
+	free_body(&body);
+	return dict;
+}
+
 /// The masses of a mended, closed mesh.
 static SandStatus measure_mass(const SandMesh *mesh, SandMass *mass_out, SandError *err)
 {
@@ -664,6 +725,11 @@ static PyMethodDef methods[] = {
     {"distance", WITH_KEYWORDS(distance),
      "distance(mesh, points, threads=0, engine='cpu')\n--\n\n"
      "Signed distance of each of the points (N, 3) from the mesh as it is, (N,) float64 in metres, negative inside."},
+    {"field", WITH_KEYWORDS(field_of),
+     "field(mesh, voxel, *, band=0, threads=0, cancel=None, engine='cpu')\n--\n\n"
+     "Signed distances from the mesh as it is on the nodes of a grid, kept only near the surface: at least as far as\n"
+     "band, 0 = three voxels. A dict: origin (3,) of node (0, 0, 0), voxel, band, in metres; bricks (B, 3) int32, of\n"
+     "8 x 8 x 8 nodes each; values (B, 8, 8, 8) float32 by z, y, x, infinite out of the band; engine, note."},
     {"mass_properties", WITH_KEYWORDS(mass_properties),
      "mass_properties(mesh)\n--\n\n"
      "Of a closed mesh at density 1, after mending it: a dict of volume, centre (3,), inertia (3, 3) about it."},

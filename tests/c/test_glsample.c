@@ -4,6 +4,7 @@
 #include "glfield.h"
 #include "glsurface.h"
 #include "layout.h"
+#include "rows.h"
 #include "shapes.h"
 #include "spread.h"
 
@@ -377,6 +378,370 @@ static void points_at_an_offset_are_the_processors(void)
 	sand_gpu_destroy(gpu);
 }
 
+// ---- passes one by one, against their twins on seeded inputs
+
+enum
+{
+	RECORDS = 600,
+	NODES = SAND_BRICK_NODES
+};
+
+typedef struct Twins
+{
+	const Thing *thing;
+	SandGlWork work;
+	SandGlField grid;
+	uint32_t records[RECORDS][2], bricks[RECORDS + 1][2];
+	float squares[RECORDS * NODES], heights[RECORDS * NODES];
+	int32_t codes[RECORDS * NODES];
+	uint32_t asked[2 + RECORDS * NODES];
+	uint32_t keys[RECORDS][2];
+} Twins;
+
+static const SandGlPass twin_passes[] = {
+    {"71_views.comp", NULL},
+    {"72_distances.comp", NULL},
+    {"73_signs.comp", NULL},
+};
+
+static SandStatus views_job(SandGpu *gpu, void *user, SandError *err)
+{
+	Twins *t = user;
+	SandGlWork *work = &t->work;
+	SandStatus status = sand_glwork_open(work, twin_passes, 2, false, err);
+	status = status == SAND_OK ? sand_glsurface_load(work, t->thing->surface, 0, 0, NULL, err) : status;
+	status =
+	    status == SAND_OK ? sand_glwork_fill(work, SAND_BIND_FIELD, &t->grid, sizeof(t->grid), "grid", err) : status;
+	status = status == SAND_OK
+	             ? sand_glwork_fill(work, SAND_BIND_FIELD_RECORDS, t->records, sizeof(t->records), "records", err)
+	             : status;
+	status = status == SAND_OK
+	             ? sand_glwork_fill(work, SAND_BIND_FIELD_BRICKS, t->bricks, sizeof(t->bricks), "bricks", err)
+	             : status;
+	status = status == SAND_OK ? sand_glwork_reserve(work, SAND_BIND_FIELD_VIEWS, 144 * RECORDS, "views", err) : status;
+	status = status == SAND_OK
+	             ? sand_glwork_fill(work, SAND_BIND_FIELD_SQUARES, t->squares, sizeof(t->squares), "squares", err)
+	             : status;
+	status = status == SAND_OK
+	             ? sand_glwork_fill(work, SAND_BIND_FIELD_HEIGHTS, t->heights, sizeof(t->heights), "heights", err)
+	             : status;
+	if (status == SAND_OK)
+	{
+		sand_gpu_barrier(gpu);
+		sand_glwork_run(work, 0, RECORDS, (const uint32_t[1]){RECORDS}, 1);
+		sand_glwork_run(work, 1, RECORDS * NODES, (const uint32_t[4]){0, RECORDS, RECORDS, 0}, 4);
+		status = sand_glwork_download(work, SAND_BIND_FIELD_SQUARES, 0, t->squares, sizeof(t->squares), err);
+	}
+	status = status == SAND_OK
+	             ? sand_glwork_download(work, SAND_BIND_FIELD_HEIGHTS, 0, t->heights, sizeof(t->heights), err)
+	             : status;
+	sand_glwork_close(work);
+	return status;
+}
+
+// Any triangles: small and large beside the bricks, of two corners at one place, on a line, at one place.
+static SandMesh *seeded_triangles(void)
+{
+	TestShape shape = {0};
+	for (uint64_t i = 0; i < RECORDS; ++i)
+	{
+		double corners[3][3], size = i % 4 == 0 ? 500 : i % 4 == 1 ? 2 : 12;
+		for (int k = 0; k < 9; ++k)
+		{
+			corners[k / 3][k % 3] = 20 + size * (sand_random(31, 9 * i + (uint64_t)k) - 0.5);
+		}
+		for (int k = 0; k < 3; ++k)
+		{
+			corners[1][k] = i % 5 == 1 ? corners[0][k] : corners[1][k];
+			corners[2][k] = i % 5 == 2 ? 0.25 * corners[0][k] + 0.75 * corners[1][k] : corners[2][k];
+			corners[2][k] = i % 10 == 1 ? corners[0][k] : corners[2][k];
+		}
+		int first = shape.vertex_count;
+		for (int k = 0; k < 3; ++k)
+		{
+			test_shape_vertex(&shape, corners[k][0], corners[k][1], corners[k][2]);
+		}
+		test_shape_triangle(&shape, first, first + 1, first + 2);
+	}
+	SandMesh *mesh = test_shape_mesh(&shape, "Triangles");
+	test_shape_free(&shape);
+	return mesh;
+}
+
+static void views_and_distances_are_those_of_rows(void)
+{
+	SandError err = {0};
+	SandGpu *gpu = software_device();
+	Thing thing = {.mesh = seeded_triangles()};
+	Twins *t = sand_alloc(1, sizeof(*t));
+	CHECK_STATUS(sand_surface_create(thing.mesh, NULL, &thing.surface, &err), SAND_OK, &err);
+	*t = (Twins){.thing = &thing, .work = {.gpu = gpu}};
+	const double origin[3] = {-0.3, 0.1, 0.7};
+	const float band = 2.5F;
+	t->grid = (SandGlField){.inverse_voxel = 1 / 0.9, .reach = (double)band, .band = band, .bricks = {6, 6, 6}};
+	memcpy(t->grid.origin, origin, sizeof(origin));
+	for (uint32_t i = 0; i < RECORDS; ++i)
+	{
+		uint32_t at[3] = {2 + (uint32_t)(2 * sand_random(32, 3 * i)), 2 + (uint32_t)(2 * sand_random(32, 3 * i + 1)),
+		                  2 + (uint32_t)(2 * sand_random(32, 3 * i + 2))};
+		t->records[i][0] = i;
+		t->records[i][1] = (6 * at[2] + at[1]) * 6 + at[0];
+		t->bricks[i][0] = i;
+		t->bricks[i][1] = t->records[i][1];
+		for (int node = 0; node < NODES; ++node)
+		{
+			t->squares[NODES * i + (uint32_t)node] = INFINITY;
+		}
+	}
+	t->bricks[RECORDS][0] = RECORDS;
+	CHECK_STATUS(sand_gpu_run(gpu, views_job, t, &err), SAND_OK, &err);
+	int other_squares = 0, other_heights = 0;
+	int64_t taken = 0;
+	for (uint32_t i = 0; i < RECORDS; ++i)
+	{
+		static SandRowsBrick brick;
+		double corners[3][3];
+		uint32_t key = t->records[i][1];
+		const uint32_t at[3] = {key % 6, key / 6 % 6, key / 36};
+		for (int k = 0; k < 9; ++k)
+		{
+			double v = (double)thing.mesh->vertices[9 * i + (uint32_t)k];
+			corners[k / 3][k % 3] = (v - origin[k % 3]) * t->grid.inverse_voxel - (8 * (double)at[k % 3] + 3.5);
+		}
+		for (int node = 0; node < NODES; ++node)
+		{
+			brick.square[node] = INFINITY;
+			brick.height[node] = 0;
+		}
+		sand_rows_find(NULL)->take(&brick, (const double(*)[3])corners, band);
+		for (int node = 0; node < NODES; ++node)
+		{
+			size_t n = NODES * (size_t)i + (size_t)node;
+			// Farther than the band a triangle may be passed over or not.
+			bool is_near = brick.square[node] <= band * band || t->squares[n] <= band * band;
+			other_squares += is_near && memcmp(&brick.square[node], &t->squares[n], sizeof(float)) != 0;
+			other_heights += is_near && memcmp(&brick.height[node], &t->heights[n], sizeof(float)) != 0;
+			taken += is_near;
+		}
+	}
+	CHECK(taken > 10000);
+	CHECK_INT(other_squares, 0);
+	CHECK_INT(other_heights, 0);
+	sand_free(t);
+	check_clean(gpu);
+	sand_gpu_destroy(gpu);
+	free_thing(&thing);
+}
+
+static SandStatus signs_job(SandGpu *gpu, void *user, SandError *err)
+{
+	Twins *t = user;
+	SandGlWork *work = &t->work;
+	SandStatus status = sand_glwork_open(work, twin_passes + 2, 1, false, err);
+	status =
+	    status == SAND_OK ? sand_glwork_fill(work, SAND_BIND_FIELD, &t->grid, sizeof(t->grid), "grid", err) : status;
+	status = status == SAND_OK
+	             ? sand_glwork_fill(work, SAND_BIND_FIELD_SQUARES, t->squares, sizeof(t->squares), "squares", err)
+	             : status;
+	status = status == SAND_OK
+	             ? sand_glwork_fill(work, SAND_BIND_FIELD_HEIGHTS, t->heights, sizeof(t->heights), "heights", err)
+	             : status;
+	status =
+	    status == SAND_OK ? sand_glwork_reserve(work, SAND_BIND_FIELD_CODES, sizeof(t->codes), "codes", err) : status;
+	status =
+	    status == SAND_OK ? sand_glwork_reserve(work, SAND_BIND_FIELD_ASKED, sizeof(t->asked), "asked", err) : status;
+	if (status == SAND_OK)
+	{
+		sand_gpu_barrier(gpu);
+		sand_glwork_run(work, 0, 64 * RECORDS, (const uint32_t[1]){RECORDS}, 1);
+		status = sand_glwork_download(work, SAND_BIND_FIELD_CODES, 0, t->codes, sizeof(t->codes), err);
+	}
+	status = status == SAND_OK ? sand_glwork_download(work, SAND_BIND_FIELD_ASKED, 0, t->asked, sizeof(t->asked), err)
+	                           : status;
+	sand_glwork_close(work);
+	return status;
+}
+
+// The walk of csrc/field.c over a brick, one node after the other. codes as the pass writes them.
+static void walk_brick(const float *squares, const float *heights, float band, bool is_clean, int32_t codes[NODES])
+{
+	float distance[NODES];
+	int sign[NODES], source[NODES], stack[NODES];
+	for (int n = 0; n < NODES; ++n)
+	{
+		distance[n] = sqrtf(squares[n]) < band ? sqrtf(squares[n]) : band;
+		int side = heights[n] > 0 ? SAND_SIDE_OUT : heights[n] < 0 ? SAND_SIDE_IN : 0;
+		sign[n] = !is_clean ? 0 : distance[n] < band ? side : -1;
+		source[n] = -1;
+	}
+	static const int steps[26][3] = {{1, 0, 0},   {-1, 0, 0},  {0, 1, 0},  {0, -1, 0},  {0, 0, 1},  {0, 0, -1},
+	                                 {1, 1, 0},   {1, -1, 0},  {-1, 1, 0}, {-1, -1, 0}, {1, 0, 1},  {1, 0, -1},
+	                                 {-1, 0, 1},  {-1, 0, -1}, {0, 1, 1},  {0, 1, -1},  {0, -1, 1}, {0, -1, -1},
+	                                 {1, 1, 1},   {1, 1, -1},  {1, -1, 1}, {1, -1, -1}, {-1, 1, 1}, {-1, 1, -1},
+	                                 {-1, -1, 1}, {-1, -1, -1}};
+	for (int round = is_clean ? 0 : 1; round < 2; ++round)
+	{
+		for (int n = 0; n < NODES; ++n)
+		{
+			if (sign[n] != 0 || source[n] >= 0 || (round == 1 && !(distance[n] < band)))
+			{
+				continue;
+			}
+			int found = 0, count = 1;
+			// In the first round the side of a neighbour; in the second the node is asked for.
+			for (int pass = 0; pass < 2; ++pass)
+			{
+				stack[0] = n;
+				count = pass == 0 && round == 0 ? 1 : pass;
+				while (count > 0)
+				{
+					int here = stack[--count];
+					if (pass == 1 && source[here] < 0 && sign[here] == 0)
+					{
+						sign[here] = round == 0 ? found : 0;
+						source[here] = round == 0 ? -1 : n;
+					}
+					for (int i = 0; i < 26; ++i)
+					{
+						int x = here % 8 + steps[i][0], y = here / 8 % 8 + steps[i][1], z = here / 64 + steps[i][2];
+						int other = 64 * z + 8 * y + x;
+						float size = i < 6 ? 1.0F : i < 18 ? 1.41421356F : 1.73205081F;
+						if (((x | y | z) & ~7) != 0 || !(distance[here] + distance[other] > size * 1.00001F))
+						{
+							continue;
+						}
+						if (pass == 0)
+						{
+							found = found == 0 && sign[other] > 0 ? sign[other] : found;
+						}
+						else if (sign[other] == 0 && source[other] < 0)
+						{
+							sign[other] = round == 0 ? found : 0;
+							source[other] = round == 0 ? -1 : n;
+							stack[count++] = other;
+						}
+					}
+				}
+				if (round == 0 && found == 0)
+				{
+					break;
+				}
+			}
+		}
+	}
+	for (int n = 0; n < NODES; ++n)
+	{
+		codes[n] = source[n] >= 0 ? SAND_SIDE_OF + source[n] : sign[n] > 0 ? sign[n] : 0;
+	}
+}
+
+static void sides_go_around_as_they_are_walked(void)
+{
+	SandError err = {0};
+	SandGpu *gpu = software_device();
+	Twins *t = sand_alloc(1, sizeof(*t));
+	for (int is_clean = 0; is_clean < 2; ++is_clean)
+	{
+		*t = (Twins){.work = {.gpu = gpu}};
+		t->grid = (SandGlField){.band = 3, .is_clean = is_clean};
+		for (uint64_t i = 0; i < RECORDS * NODES; ++i)
+		{
+			// From nodes that hardly hang together to those that all do.
+			double farthest = 0.6 + 3.2 * sand_random(41, i / NODES), d = farthest * sand_random(42, 2 * i);
+			t->squares[i] = sand_random(42, 2 * i + 1) < 0.05 ? INFINITY : (float)(d * d);
+			double kind = sand_random(43, i), known = sand_random(44, i / NODES);
+			t->heights[i] = kind < 0.3 * known * known ? (kind < 0.15 * known * known ? 0.5F : -0.5F) : 0;
+		}
+		float *squares = sand_alloc(RECORDS * NODES, sizeof(float));
+		memcpy(squares, t->squares, sizeof(t->squares));
+		CHECK_STATUS(sand_gpu_run(gpu, signs_job, t, &err), SAND_OK, &err);
+		int different = 0, known = 0, wanted_count = 0;
+		for (size_t brick = 0; brick < RECORDS; ++brick)
+		{
+			int32_t codes[NODES];
+			walk_brick(squares + NODES * brick, t->heights + NODES * brick, 3, is_clean, codes);
+			for (size_t n = 0; n < NODES; ++n)
+			{
+				different += codes[n] != t->codes[NODES * brick + n];
+				known += codes[n] == SAND_SIDE_IN || codes[n] == SAND_SIDE_OUT;
+				wanted_count += codes[n] == SAND_SIDE_OF + (int32_t)n;
+			}
+		}
+		printf("  clean %d: %d sides known, %d asked for\n", is_clean, known, wanted_count);
+		CHECK_INT(different, 0);
+		CHECK_INT(t->asked[0], wanted_count);
+		CHECK(wanted_count > 500 && (is_clean ? known > 50000 : known == 0));
+		sand_free(squares);
+	}
+	sand_free(t);
+	check_clean(gpu);
+	sand_gpu_destroy(gpu);
+}
+
+static SandStatus sort_job(SandGpu *gpu, void *user, SandError *err)
+{
+	Twins *t = user;
+	SandGlWork *work = &t->work;
+	SandStatus status = sand_glwork_open(work, NULL, 0, true, err);
+	status =
+	    status == SAND_OK ? sand_glwork_fill(work, SAND_BIND_KEYS, t->codes, sizeof(t->codes), "keys", err) : status;
+	status =
+	    status == SAND_OK ? sand_glwork_reserve(work, SAND_BIND_KEYS_SPARE, sizeof(t->codes), "keys", err) : status;
+	sand_gpu_barrier(gpu);
+	status = status == SAND_OK ? sand_glwork_sort(work, RECORDS * NODES / 2, 13, err) : status;
+	status =
+	    status == SAND_OK ? sand_glwork_download(work, SAND_BIND_KEYS, 0, t->asked, sizeof(t->codes), err) : status;
+	// Behind it running sums of as many ones and zeros.
+	status = status == SAND_OK
+	             ? sand_glwork_fill(work, SAND_BIND_FIELD_CODES, t->heights, sizeof(t->heights), "ones", err)
+	             : status;
+	sand_gpu_barrier(gpu);
+	status = status == SAND_OK ? sand_glwork_scan(work, SAND_BIND_FIELD_CODES, RECORDS * NODES, err) : status;
+	status = status == SAND_OK
+	             ? sand_glwork_download(work, SAND_BIND_FIELD_CODES, 0, t->squares, sizeof(t->squares), err)
+	             : status;
+	sand_glwork_close(work);
+	return status;
+}
+
+static void sorting_keeps_the_order_of_equals_and_sums_run(void)
+{
+	SandError err = {0};
+	SandGpu *gpu = software_device();
+	Twins *t = sand_alloc(1, sizeof(*t));
+	*t = (Twins){.work = {.gpu = gpu}};
+	uint32_t *pairs = (uint32_t *)t->codes, *ones = (uint32_t *)t->heights, *sums = (uint32_t *)t->squares;
+	for (uint32_t i = 0; i < RECORDS * NODES / 2; ++i)
+	{
+		pairs[2 * i] = (uint32_t)(8000 * sand_random(51, i));
+		pairs[2 * i + 1] = i;
+	}
+	for (uint32_t i = 0; i < RECORDS * NODES; ++i)
+	{
+		ones[i] = sand_random(52, i) < 0.3;
+	}
+	CHECK_STATUS(sand_gpu_run(gpu, sort_job, t, &err), SAND_OK, &err);
+	int wrong = 0, wrong_sums = 0;
+	const uint32_t *sorted = t->asked;
+	for (uint32_t i = 0; i < RECORDS * NODES / 2; ++i)
+	{
+		const uint32_t *pair = sorted + 2 * i, *next = pair + 2;
+		wrong += pairs[2 * pair[1]] != pair[0];
+		wrong += i + 1 < RECORDS * NODES / 2 && !(pair[0] < next[0] || (pair[0] == next[0] && pair[1] < next[1]));
+	}
+	uint32_t sum = 0;
+	for (uint32_t i = 0; i < RECORDS * NODES; sum += ones[i], ++i)
+	{
+		wrong_sums += sums[i] != sum;
+	}
+	CHECK_INT(wrong, 0);
+	CHECK_INT(wrong_sums, 0);
+	CHECK(sum > RECORDS * NODES / 4);
+	sand_free(t);
+	check_clean(gpu);
+	sand_gpu_destroy(gpu);
+}
+
 // ---- what can go wrong
 
 typedef enum Work
@@ -586,6 +951,9 @@ void test_glsample(void)
 		return;
 	}
 	sand_gpu_destroy(gpu);
+	RUN(sorting_keeps_the_order_of_equals_and_sums_run);
+	RUN(views_and_distances_are_those_of_rows);
+	RUN(sides_go_around_as_they_are_walked);
 	RUN(distances_are_the_processors);
 	RUN(places_that_the_device_doubts_are_asked_again);
 	RUN(fields_are_the_processors);

@@ -43,6 +43,26 @@ def test_points_and_distances_are_the_processors():
     assert (barchan.distance(mesh, places, engine="gl") == distances).all()
 
 
+def test_a_field_holds_the_distances_of_its_nodes():
+    mesh = torus()
+    field = barchan.field(mesh, 0.1)
+    assert field["voxel"] == pytest.approx(0.1) and field["band"] == pytest.approx(0.3) and field["engine"] == "cpu"
+    brick, z, y, x = (axis[::50] for axis in np.nonzero(np.isfinite(field["values"])))
+    assert len(brick) > 100
+    nodes = field["origin"] + field["voxel"] * (8 * field["bricks"][brick] + np.stack([x, y, z], -1))
+    distances = barchan.distance(mesh, nodes.astype(np.float32))
+    assert np.abs(distances - field["values"][brick, z, y, x]).max() < 1e-6  # the places are rounded to float
+    with pytest.raises(ValueError, match="voxel"):
+        barchan.field(mesh, 0)
+
+
+@needs_gl
+def test_a_field_is_the_processors():
+    cpu, gl = (barchan.field(torus(), 0.07, engine=engine) for engine in ("cpu", "gl"))
+    assert gl["engine"] == "gl" and gl["note"] == ""
+    assert (cpu["bricks"] == gl["bricks"]).all() and (cpu["values"] == gl["values"]).all()
+
+
 @needs_gl
 def test_a_sample_says_who_made_it():
     cpu, gl = barchan.sample(torus(), 0.08), barchan.sample(torus(), 0.08, engine="gl")
