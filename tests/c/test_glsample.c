@@ -710,7 +710,7 @@ static void sorting_keeps_the_order_of_equals_and_sums_run(void)
 	SandGpu *gpu = software_device();
 	Twins *t = sand_alloc(1, sizeof(*t));
 	*t = (Twins){.work = {.gpu = gpu}};
-	uint32_t *pairs = (uint32_t *)t->codes, *ones = (uint32_t *)t->heights, *sums = (uint32_t *)t->squares;
+	uint32_t *pairs = (uint32_t *)t->codes, *ones = (void *)t->heights, *sums = (void *)t->squares;
 	for (uint32_t i = 0; i < RECORDS * NODES / 2; ++i)
 	{
 		pairs[2 * i] = (uint32_t)(8000 * sand_random(51, i));
