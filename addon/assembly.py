@@ -40,6 +40,21 @@ class Kind:
     bound: float  # m, radius of a sphere around its centre of mass that holds it
     uid: int  # of a CUSTOM grain's object, 0 for the others
 
+    def centred(self):
+        """The offsets from the centre of mass; the shapes of equal spheres are made about it."""
+        return self.offsets if self.body is None else (self.offsets - self.body[1:4]).astype(np.float32)
+
+
+@dataclasses.dataclass(frozen=True)
+class GrainShape:
+    """A shape that grains of the scene have, for playback: spheres from the centre of mass, at size 1."""
+
+    index: int  # among the scene's shapes, as the frames' array "shape" has it
+    name: str
+    offsets: np.ndarray  # (K,3) float32, m
+    radii: np.ndarray  # (K,) float32, m
+    uid: int  # of a CUSTOM grain's object, 0 for the others
+
 
 def make_kind(grains, seed=0, threads=0, cancel=None):
     """The Kind of a job.Grains. BakeError, or what the core raises."""
@@ -267,7 +282,7 @@ class Assembled:
     shape_names: tuple  # of the scene's shapes: kind of grain, or the body's name
     material_names: tuple  # of the scene's materials: who has it first
     materials: tuple  # dicts of numbers, as the core was given them
-    grain_shapes: tuple  # (index of the scene's shape, Kind) of every shape that grains have
+    grain_shapes: tuple  # GrainShape of every shape that grains have
     least_radius: float  # m, of the smallest sphere of any grain
 
 
@@ -742,7 +757,12 @@ class _Assembler:
             shape_names=tuple(self.shape_names),
             material_names=tuple(self.material_names),
             materials=tuple(self.materials),
-            grain_shapes=tuple(sorted(self.grain_shapes.items())),
+            grain_shapes=tuple(
+                GrainShape(
+                    index, kind.name, kind.centred(), kind.radii, kind.uid
+                )
+                for index, kind in sorted(self.grain_shapes.items())
+            ),
             least_radius=self.least_radius if np.isfinite(self.least_radius) else the_job.radius,
         )
 

@@ -34,9 +34,11 @@ class Estimate:
     def lines(self):
         """For people."""
         return (
-            f"{self.grain_count:,} grains, {self.sphere_count:,} spheres, {self.substeps:,} substeps per frame",
-            f"About {bake.duration(self.seconds)}, {bake.size(self.disk)} on disk, {bake.size(self.memory)} of memory",
-            f"On {self.engine}, {bake.rate(self.grain_steps)} grain-steps/s in the first steps",
+            f"{self.grain_count:,} grains, {self.sphere_count:,} spheres",
+            f"{self.substeps:,} substeps per frame",
+            f"About {bake.duration(self.seconds)}, {bake.size(self.disk)} on disk",
+            f"{bake.size(self.memory)} of memory, on {self.engine}",
+            f"{bake.rate(self.grain_steps)} grain-steps/s at the start",
         )
 
 

@@ -145,10 +145,18 @@ def show_run(scene, run, settings):
         follow.Start(one.uid, tuple(one.matrix.ravel()), tuple(map(float, place)), tuple(map(float, turn)))
         for one, (place, turn) in zip(run.job.bodies, made.poses)
     )
+    first = made.grain_shapes[0] if made.grain_shapes else None
+    is_plain = first is None or (len(made.grain_shapes) == 1 and first.name in {"SPHERE", "TETRAHEDRON"})
     playback.attach(
         scene,
         playback.Baked(
-            run.progress.grain_count, run.job.radius, run.job.shape, made.body_count, starts, settings=settings
+            run.progress.grain_count,
+            float(first.radii.max()) if first is not None else run.job.radius,
+            first.name if is_plain and first is not None else "SPHERE",
+            made.body_count,
+            starts,
+            settings=settings,
+            shapes=() if is_plain else made.grain_shapes,
         ),
     )
 

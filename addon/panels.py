@@ -217,17 +217,19 @@ class BARCHAN_PT_world(BarchanPanel, bpy.types.Panel):
             layout.prop(scene.barchan, name)
 
 
-def draw_running(layout, run):
+def draw_running(layout, context, run):
     """A bake under way."""
     progress = run.progress
     layout.progress(factor=progress.fraction, text=progress.text())
     if progress.frames_done:
-        speed = f", {bake.rate(progress.grain_steps)} grain-steps/s" if progress.grain_steps else ""
-        layout.label(text=f"Frame {progress.frame}, {progress.grain_count:,} grains{speed}")
+        column = layout.column(align=True)
+        column.label(text=f"Frame {progress.frame}, {progress.grain_count:,} grains")
+        if progress.grain_steps:
+            column.label(text=f"{bake.rate(progress.grain_steps)} grain-steps/s")
     if run.engine_name:
         layout.label(text=f"On {run.engine_name}, about {bake.size(progress.byte_estimate)} on disk")
     layout.operator("barchan.stop", icon="CANCEL")
-    layout.label(text="Stop or Esc keeps the frames; Blender may be closed", icon="EVENT_ESC")
+    draw_sentence(layout, context, "Stop or Esc keeps the frames; Blender may be closed at any moment", icon="EVENT_ESC")
 
 
 def draw_before(layout, context, scene):
@@ -260,12 +262,12 @@ def draw_buttons(layout, context, scene):
     row.operator("barchan.free", text=f"Free ({bake.size(found.byte_count)})" if found.byte_count else "Free Bake", icon="TRASH")
     if not found.frame_count:
         return
-    row = layout.row(align=True)
+    column = layout.column(align=True)
     missing = operators.next_frame(scene)
-    row.operator("barchan.resume", text=f"Resume from Frame {missing}" if missing is not None else "Resume Bake", icon="PLAY")
-    row.operator("barchan.resume", text=f"From Here ({scene.frame_current})", icon="FRAME_NEXT").from_current = True
+    column.operator("barchan.resume", text=f"Resume from Frame {missing}" if missing is not None else "Resume Bake", icon="PLAY")
+    column.operator("barchan.resume", text=f"From Here ({scene.frame_current})", icon="FRAME_NEXT").from_current = True
     by = f", baked on {found.engine}" if found.engine else ""
-    layout.label(text=f"{found.frame_count} frames in the cache, {bake.size(found.byte_count)}{by}")
+    draw_sentence(layout, context, f"{found.frame_count} frames in the cache, {bake.size(found.byte_count)}{by}")
     if operators.is_stale(scene):
         draw_sentence(layout, context, "The frames are stale: settings have changed since they were baked", icon="ERROR")
     row = layout.row(align=True)
@@ -304,7 +306,7 @@ class BARCHAN_PT_bake(BarchanPanel, bpy.types.Panel):
         if operators.exporting is not None:
             layout.progress(factor=operators.exporting, text=f"Exporting {100 * operators.exporting:.0f} %")
         elif run is not None:
-            draw_running(layout, run)
+            draw_running(layout, context, run)
         elif sequence.running is not None:
             layout.progress(factor=sequence.running.fraction, text=sequence.running.text())
             layout.label(text="Esc stops and writes nothing", icon="EVENT_ESC")

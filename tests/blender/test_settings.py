@@ -137,6 +137,40 @@ def test_objects_have_grains_of_their_own():
     check(room("export").fingerprint(scene) != before, "a change of own grains goes unnoticed")
 
 
+def test_every_shape_and_size_is_drawn_as_it_is_simulated():
+    harness.new_file()
+    scene = bpy.context.scene
+    scene.barchan.folder = str(FOLDER / "shapes")
+    scene.barchan.radius, scene.barchan.shape = 0.05, "SPHERE"
+    scene.barchan.size_kind, scene.barchan.size_low, scene.barchan.size_high = "UNIFORM", 0.8, 1.2
+    scene.frame_start, scene.frame_end = 1, 3
+    harness.mark(harness.add_box("Plain", (0.6, 0.6, 0.6)), "SAND")
+    other = harness.add_box("Rods", (0.6, 0.6, 0.6), (2, 0, 0))
+    harness.mark(other, "SAND")
+    other.barchan.own_grains = True
+    other.barchan.grains.shape, other.barchan.grains.rod_count, other.barchan.grains.radius = "ROD", 4, 0.03
+    bpy.ops.barchan.bake()
+    scene.frame_set(3)
+    arrays = room("engine").core.read_frame(str(FOLDER / "shapes"), 3)["arrays"]
+    made, _warnings = assemble()
+    rods = next(row for row in made.grain_shapes if row.name == "ROD")
+    expected = []
+    for place, turn, radius, shape in zip(arrays["position"], arrays["rotation"], arrays["radius"], arrays["shape"]):
+        if shape != rods.index:
+            expected.append((*place, radius))
+            continue
+        size = radius / rods.radii.max()
+        centres = place + harness.rotate(turn[None], rods.offsets * size)[0]
+        expected += [(*centre, size * one) for centre, one in zip(centres, rods.radii)]
+    expected = np.array(expected)
+    points, radii = harness.drawn_points(scene)
+    found = np.column_stack((points, radii))
+    check(found.shape == expected.shape, f"{len(found)} points are drawn, {len(expected)} spheres are simulated")
+    check(len({round(float(r), 4) for r in found[:, 3]}) > 20, "all grains are of one size")
+    distances = np.linalg.norm(found[:, None, :] - expected[None], axis=2).min(axis=1)
+    check(distances.max() < 1e-3, f"a sphere is drawn {distances.max():.2g} m off")
+
+
 def test_a_force_pushes_and_wind_drags_in_a_bake():
     harness.new_file()
     scene = bpy.context.scene

@@ -89,10 +89,12 @@ def test_a_custom_grain_is_the_mesh_as_large_as_it_is(rooms):
     brick = job.Source("Brick", (CORNERS - 0.5) * np.array((0.12, 0.06, 0.04), np.float32), FACES, uid=7)
     grains = job.Grains(shape="CUSTOM", mesh=brick, clump_count=12, density=2000.0)
     made, _warnings = make(rooms, sand=(box(job, "A", (0, 0, 0), 0.6, grains=grains),))
-    ((index, kind),) = made.grain_shapes
+    (shape,) = made.grain_shapes
+    kind = rooms.assembly.make_kind(grains)
     reach = np.abs(kind.offsets).max(axis=0) + kind.radii.max()
     print(made.scene.grain_count, "bricks of", len(kind.offsets), "spheres, reach", reach)
-    assert index == 0 and kind.uid == 7 and kind.name == "Brick" and 2 <= len(kind.offsets) <= 12
+    assert shape.index == 0 and shape.uid == 7 and shape.name == "Brick" and 2 <= len(shape.offsets) <= 12
+    assert np.abs(kind.body[1:4]).max() < 1e-3 and np.allclose(shape.offsets, kind.offsets - kind.body[1:4])
     assert kind.body[0] == pytest.approx(0.12 * 0.06 * 0.04, rel=1e-3)
     assert 0.9 < reach[0] / 0.06 < 1.3 and kind.bound < 0.09
     with pytest.raises(rooms.job.BakeError, match="Brick"):
