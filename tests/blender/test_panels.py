@@ -133,6 +133,39 @@ def test_the_bake_panel_says_what_is_cached_and_what_is_missing():
     check("frames in the cache" not in drawn("BARCHAN_PT_bake"), drawn("BARCHAN_PT_bake"))
 
 
+def test_the_bake_panel_says_how_much_of_the_animation_is_read():
+    operators = room("operators")
+    harness.small_scene(FOLDER / "reading", frame_end=2, radius=0.05)
+    operators.exporting = 0.37
+    try:
+        text = drawn("BARCHAN_PT_bake")
+    finally:
+        operators.exporting = None
+    check("Exporting 37 %" in text and "Bake Sand" not in text, text)
+
+
+def test_the_stop_button_cancels_the_bake_and_resume_names_its_frame():
+    bake = room("bake")
+    scene = harness.small_scene(FOLDER / "stopped", frame_end=400, radius=0.05)
+    run = bake.Bake(room("export").make_job(bpy.context))
+
+    def stop(progress):
+        if progress.frames_done >= 2 and bake.running is not None:
+            bpy.ops.barchan.stop()
+
+    bake.running = run
+    try:
+        run.run(stop)
+    finally:
+        bake.running = None
+    check(run.progress.state == "STOPPED" and 2 <= run.progress.frames_done < 400, run.progress)
+    text = drawn("BARCHAN_PT_bake")
+    check(f"Resume from Frame {run.progress.frames_done + 1}" in text, text)
+    scene.frame_end = run.progress.frames_done + 2
+    bpy.ops.barchan.resume()
+    check("Resume Bake" in drawn("BARCHAN_PT_bake") and room("operators").next_frame(scene) is None, drawn("BARCHAN_PT_bake"))
+
+
 def test_the_bake_panel_shows_progress_while_baking():
     bake = room("bake")
     harness.small_scene(FOLDER / "progress", frame_end=2, radius=0.05)
