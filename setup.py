@@ -1196,7 +1196,26 @@ def bench_playback(is_render):
     return 0
 
 
+def bench_light(arguments):
+    """Pictures beside steps, with the wheel of the core."""
+    version, python = home_python()
+    prepare_system(python, version, False, LIBRARIES)
+    build_inner = prepare_venv(".venv-build", python, BUILD_PINS, 20, 105)
+    wheel = build_wheel(Home(version, python, None, build_inner))
+    package = BUILD / "bench"
+    remove_folder(package)
+    must(
+        run([build_inner, "-m", "pip", "install", "--no-deps", "--no-index", "--target", package, wheel], "Unpacking"),
+        "Installing the wheel failed",
+    )
+    command = [build_inner, ROOT / "bench" / "light.py", "--threads", arguments.threads, "--repeats", arguments.repeats]
+    must(run(command, "Bench", on_line=on_bench_line, env=clean_environment(PYTHONPATH=str(package))), "The bench failed")
+    return 0
+
+
 def command_bench(arguments):
+    if arguments.light:
+        return bench_light(arguments)
     if arguments.playback or arguments.render:
         return bench_playback(arguments.render)
     is_own = arguments.scaling or arguments.sleep or arguments.mesh or arguments.mesh_gl or arguments.cache
@@ -1282,6 +1301,7 @@ def main():
     bench.add_argument("--cache", action="store_true", help="instead: a frame of 1M grains to disk and back, beside its bytes")
     bench.add_argument("--playback", action="store_true", help="instead: frame changes in Blender, 100K and 1M grains")
     bench.add_argument("--render", action="store_true", help="instead: memory of Cycles with 1M grains")
+    bench.add_argument("--light", action="store_true", help="instead: pictures with shadows beside steps, 20K to 1M grains")
     bench.add_argument("--mesh", action="store_true", help="instead: points on a mesh, beside open3d and pymeshlab")
     bench.add_argument("--mesh-gl", action="store_true", help="instead: the sampler on a software device, beside the processor")
     bench.add_argument("--gl", action="store_true", help="instead: the gl engine beside the cpu engine, time per pass")

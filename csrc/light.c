@@ -338,7 +338,7 @@ static uint32_t colour_of(const SandLightGrains *grains, uint32_t seed, float we
 	for (int i = 0; i < 3; ++i)
 	{
 		float linear = (palette[k][i] + between * (palette[k + 1][i] - palette[k][i])) * bright;
-		linear = powf(linear, 1 + 0.55f * wetness) * (1 - 0.35f * wetness);
+		linear = powf(linear, 1 + wetness) * (1 - 0.45f * wetness);
 		out[i] = powf(linear < 0 ? 0 : linear, 1 / 2.2f);
 	}
 	float gloss = 0.05f + 0.2f * unit(mix(seed + 999u)) + 0.6f * wetness;
