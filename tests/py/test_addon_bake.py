@@ -12,6 +12,7 @@ import time
 import barchan
 import barchan.cache_command
 import numpy as np
+import pytest
 
 ADDON = pathlib.Path(__file__).resolve().parents[2] / "addon"
 LAST = 24
@@ -274,3 +275,17 @@ def test_a_second_baker_is_refused(tmp_path):
         result = finish(folder, 3)
     assert result["state"] == "FAILED" and str(os.getpid()) in result["error"], result
     assert contents(folder) == before
+
+
+@pytest.mark.skipif(
+    not any(device["is_usable"] and device["is_software"] for device in barchan.devices()),
+    reason="no software GL device on this machine",
+)
+def test_a_graphics_device_bakes_the_same_frames(tmp_path):
+    # It begins every frame before the last is written; a bake that ends early leaves one under way.
+    cpu, gl = tmp_path / "cpu", tmp_path / "gl"
+    assert finish(cpu, 4)["state"] == "DONE"
+    assert finish(gl, 3, job={"engine": "GPU"})["state"] == "DONE"
+    assert finish(gl, 4, job={"engine": "GPU"}, resume=True)["state"] == "DONE"
+    hashes = [[barchan.frame_info(folder, frame)["state_hash"] for frame in (1, 2, 3, 4)] for folder in (cpu, gl)]
+    assert hashes[0] == hashes[1] and len(set(hashes[0])) == 4
