@@ -13,13 +13,16 @@ layout(std430, binding = SAND_BIND_KEYS) buffer KeyBlock
 	uvec2 keys[]; // key, value
 };
 
+// As to_fixed of csrc/sim.c, for which NaN is the lower bound; for that of csrc/kernel.c it is the upper one.
 ivec3 cell_place(int i)
 {
 	ivec3 x;
+	double_p low = -1073741823.0lf;
 	for (int k = 0; k < 3; ++k)
 	{
 		double_p steps = (grains[i].position[k] - control.origin[k]) / control.unit;
-		x[k] = to_fixed(steps);
+		double_p kept = steps > low ? steps : low;
+		x[k] = to_fixed(kept);
 	}
 	return x;
 }

@@ -140,6 +140,7 @@ static const struct
     {"gpu", test_gpu},
     {"light", test_light},
     {"gltwins", test_gltwins},
+    {"glpasses", test_glpasses},
     {"glsim", test_glsim},
     {"glsample", test_glsample},
 };

@@ -104,6 +104,7 @@ void test_collider(void);
 void test_gpu(void);
 void test_light(void);
 void test_gltwins(void);
+void test_glpasses(void);
 void test_glsim(void);
 void test_glsample(void);
 

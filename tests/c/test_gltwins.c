@@ -35,7 +35,7 @@ static const char *text_of(const char *name)
 {
 	for (size_t i = 0; i < sizeof test_shaders / sizeof test_shaders[0]; ++i)
 	{
-		if (strcmp(test_shaders[i].name, name) == 0)
+		if (strncmp(name, "twin_", 5) == 0 && strcmp(test_shaders[i].name, name) == 0)
 		{
 			return test_shaders[i].text;
 		}
