@@ -4,8 +4,10 @@
 // Entry points come from GLEW, linked statically, and GLEW asks eglGetProcAddress: the three functions of GLX that the
 // packaged GLEW refers to are defined here, so that neither libGL nor X11 is needed to load the module.
 //
-// A display of EGL belongs to the whole process, and Blender may hold the same one: it is initialised, never
-// terminated. libEGL is never closed either, for drivers leave threads and exit handlers behind.
+// A display of EGL belongs to the whole process: it is initialised, never terminated. libEGL is never closed either,
+// for drivers leave threads and exit handlers behind. Blender without a window draws on the surfaceless display, and
+// Mesa 22.3.6 crashes when one thread draws and another computes in contexts of one software display (docs/design.md):
+// so that display is left alone as long as any device of EGL serves.
 #include "gpu.h"
 
 #define GLEW_STATIC
@@ -257,7 +259,8 @@ static SandStatus open_egl(const char *name, Egl *egl, SandError *err)
 }
 
 /// Hardware devices, software devices, the surfaceless platform: in this order into candidates, at most
-/// SAND_GPU_DEVICE_LIMIT. A driver without the device platform has only the last.
+/// SAND_GPU_DEVICE_LIMIT. A driver without the device platform has only the last, which is opened when nothing else
+/// serves.
 static int find_candidates(const Egl *egl, Candidate *candidates)
 {
 	EGLDeviceEXT devices[SAND_GPU_DEVICE_LIMIT - 1];
@@ -643,14 +646,20 @@ static void *list_main(void *argument)
 		copy_text(listing->devices[0].reason, SAND_MESSAGE_BYTES, err.message);
 		listing->count = 1;
 	}
+	bool is_any_usable = false;
 	for (int i = 0; i < count && i < listing->capacity; ++i)
 	{
 		SandGpuDevice *device = &listing->devices[i];
 		*device = (SandGpuDevice){.number = i + 1};
 		Context context;
+		if (candidates[i].device == NULL && is_any_usable)
+		{
+			break;
+		}
 		if (open_context(&egl, &listing->desc, &candidates[i], &context, device))
 		{
 			close_context(&egl, &context);
+			is_any_usable = true;
 		}
 		listing->count = i + 1;
 	}
@@ -2249,7 +2258,23 @@ static void GLAPIENTRY on_message(GLenum source, GLenum type, GLuint id, GLenum 
 	}
 }
 
-/// The first candidate that serves: hardware before software, unless a device was named.
+/// Whether a device of EGL gives a context, so that the surfaceless display can be left alone.
+static bool has_served(const SandGpu *gpu, const Candidate *candidates, int count)
+{
+	for (int i = 0; i < count; ++i)
+	{
+		SandGpuDevice device = {.number = i + 1};
+		Context context;
+		if (candidates[i].device != NULL && open_context(&gpu->egl, &gpu->desc, &candidates[i], &context, &device))
+		{
+			close_context(&gpu->egl, &context);
+			return true;
+		}
+	}
+	return false;
+}
+
+/// The first candidate that serves: hardware, software, the surfaceless platform, unless a device was named.
 static SandStatus choose_context(SandGpu *gpu, SandError *err)
 {
 	SandStatus status = open_egl(gpu->desc.egl_library, &gpu->egl, err);
@@ -2260,21 +2285,26 @@ static SandStatus choose_context(SandGpu *gpu, SandError *err)
 	Candidate candidates[SAND_GPU_DEVICE_LIMIT];
 	int count = find_candidates(&gpu->egl, candidates);
 	int wanted = gpu->desc.device;
+	if (wanted > 0 && wanted <= count && candidates[wanted - 1].device == NULL && has_served(gpu, candidates, count))
+	{
+		count = wanted - 1; // not in the list
+	}
 	if (wanted < 0 || wanted > count)
 	{
 		return sand_fail(err, SAND_ERROR_GPU, "There is no GPU %d, there are %d; python -m barchan devices lists them",
 		                 wanted, count);
 	}
 	char reasons[SAND_MESSAGE_BYTES] = "";
-	for (int wants_software = 0; wants_software < 2; ++wants_software)
+	bool is_any_served = false;
+	for (int round = 0; round < 3; ++round)
 	{
+		bool wants_software = round == 1;
 		for (int i = 0; i < count; ++i)
 		{
-			// With devices in the list the surfaceless platform brings none that is not among them.
 			bool is_surfaceless = candidates[i].device == NULL;
-			bool is_turn =
-			    is_surfaceless ? wants_software == 1 || count == 1 : candidates[i].is_software == (wants_software == 1);
-			if (wanted > 0 ? wanted != i + 1 || wants_software == 1 : !is_turn)
+			bool is_turn = is_surfaceless ? round == 2 && !is_any_served
+			                              : round < 2 && candidates[i].is_software == wants_software;
+			if (wanted > 0 ? wanted != i + 1 || round > 0 : !is_turn)
 			{
 				continue;
 			}
@@ -2282,7 +2312,8 @@ static SandStatus choose_context(SandGpu *gpu, SandError *err)
 			if (open_context(&gpu->egl, &gpu->desc, &candidates[i], &gpu->context, &device))
 			{
 				bool is_refused = device.is_software ? gpu->desc.refuses_software : gpu->desc.refuses_hardware;
-				bool is_early = wanted == 0 && device.is_software && wants_software == 0;
+				bool is_early = wanted == 0 && device.is_software && round == 0;
+				is_any_served = true;
 				if (!is_refused && !is_early)
 				{
 					gpu->info = device;

@@ -1482,8 +1482,10 @@ static int search_as_in_c(Sand *sand, uint64_t seed)
 	int64_t at = 0;
 	for (int c = 0; c < sim->chunk_count; ++c)
 	{
-		memcpy(watches + at, sim->chunks[c].watch_pairs, (size_t)sim->chunks[c].watch_count * sizeof(SandPair));
-		at += sim->chunks[c].watch_count;
+		for (int k = 0; k < sim->chunks[c].watch_count; ++k)
+		{
+			watches[at++] = sim->chunks[c].watch_pairs[k];
+		}
 	}
 	qsort(watches, (size_t)watch_count, sizeof(SandPair), compare_pairs);
 	qsort(given_watches, (size_t)watch_count, sizeof(SandPair), compare_pairs);
@@ -1516,7 +1518,10 @@ static int gather_backs(const SandGlPair *pairs, int32_t count, int32_t spheres)
 	int32_t *used = sand_alloc((size_t)spheres + 1, 4);
 	for (int32_t i = 0; i < count; ++i)
 	{
-		firsts[pairs[i].b] += pairs[i].b < spheres;
+		if (pairs[i].b < spheres)
+		{
+			++firsts[pairs[i].b];
+		}
 	}
 	Block blocks[] = {{SAND_BIND_CONTROL, &control, NULL, sizeof control},
 	                  {SAND_BIND_PAIRS, pairs, NULL, (size_t)count * sizeof(SandGlPair)},

@@ -95,6 +95,49 @@ static void the_list_names_the_device_that_is_made(void)
 	CHECK_INT(count, 1);
 }
 
+static bool is_surfaceless(const SandGpuDevice *device)
+{
+	return strcmp(device->platform, "EGL surfaceless") == 0;
+}
+
+// Blender draws there when it has no window, and Mesa 22.3.6 does not bear a second thread in contexts of one display.
+static void the_display_that_blender_may_hold_is_the_last_resort(void)
+{
+	SandGpuDevice devices[SAND_GPU_DEVICE_LIMIT];
+	int count = 0;
+	bool has_device = false;
+	SandError err = {0};
+	CHECK_STATUS(sand_gpu_list(NULL, devices, SAND_GPU_DEVICE_LIMIT, &count, &err), SAND_OK, &err);
+	for (int i = 0; i < count; ++i)
+	{
+		CHECK(!(has_device && is_surfaceless(&devices[i])));
+		has_device = has_device || devices[i].is_usable;
+	}
+	if (count == 0 || is_surfaceless(&devices[0]))
+	{
+		SKIP("the_display_that_blender_may_hold_is_the_last_resort", "EGL lists no device here");
+		return;
+	}
+	SandGpu *gpu = NULL;
+	CHECK_STATUS(sand_gpu_create(&(SandGpuDesc){.device = count + 1}, &gpu, &err), SAND_ERROR_GPU, &err);
+	gpu = make_gpu(NULL);
+	CHECK(gpu != NULL && !is_surfaceless(sand_gpu_info(gpu)));
+	close_gpu(gpu);
+	// When no device gives a context, it serves.
+	SandGpuFaults faults = {.context = 1};
+	int devices_only = count;
+	CHECK_STATUS(sand_gpu_list(&(SandGpuDesc){.faults = &faults}, devices, SAND_GPU_DEVICE_LIMIT, &count, &err),
+	             SAND_OK, &err);
+	if (devices_only == 1 && CHECK_INT(count, 2))
+	{
+		CHECK(!devices[0].is_usable && devices[1].is_usable && is_surfaceless(&devices[1]));
+		faults.context = 1;
+		gpu = make_gpu(&(SandGpuDesc){.faults = &faults});
+		CHECK(gpu != NULL && is_surfaceless(sand_gpu_info(gpu)));
+		close_gpu(gpu);
+	}
+}
+
 static void *live_and_die(void *argument)
 {
 	int *failed_count = argument;
@@ -208,7 +251,7 @@ static void the_callers_context_stays_current(void)
 	}
 	if (CHECK(context != EGL_NO_CONTEXT && make_current(display, EGL_NO_SURFACE, EGL_NO_SURFACE, context)))
 	{
-		// On both platforms: the second shares the display of this context.
+		// On every device; none of them shares the display of this context.
 		SandGpuDevice devices[SAND_GPU_DEVICE_LIMIT];
 		int count = 0;
 		CHECK_STATUS(sand_gpu_list(NULL, devices, SAND_GPU_DEVICE_LIMIT, &count, NULL), SAND_OK, NULL);
@@ -1352,6 +1395,7 @@ void test_gpu(void)
 	RUN(device_computes_what_the_processor_does);
 	RUN(devices_come_and_go);
 	RUN(the_list_names_the_device_that_is_made);
+	RUN(the_display_that_blender_may_hold_is_the_last_resort);
 	RUN(devices_live_side_by_side);
 	RUN(callers_are_served_one_after_the_other);
 	RUN(the_callers_context_stays_current);
