@@ -13,6 +13,7 @@
 #define sand_sim_info twin_sim_info
 #define sand_sim_load twin_sim_load
 #define sand_sim_loads twin_sim_loads
+#define sand_sim_motion_hash twin_sim_motion_hash
 #define sand_sim_passes twin_sim_passes
 #define sand_sim_read twin_sim_read
 #define sand_sim_save twin_sim_save
@@ -124,6 +125,15 @@ static SandStatus find_program(SandGpu *gpu, const Run *run, SandGpuProgram *pro
 	return status;
 }
 
+static void bind(SandGpu *gpu, int binding, SandGpuBuffer buffer)
+{
+	sand_gpu_bind(gpu, binding, buffer, 0, 0);
+	if (sand_glsim_texel_words(binding) > 0)
+	{
+		sand_gpu_bind_texels(gpu, binding, buffer, sand_glsim_texel_words(binding));
+	}
+}
+
 static SandStatus run_job(SandGpu *gpu, void *user, SandError *err)
 {
 	const Run *run = user;
@@ -134,9 +144,9 @@ static SandStatus run_job(SandGpu *gpu, void *user, SandError *err)
 	{
 		status = sand_gpu_buffer_create(gpu, 64, "nothing", &bench.nothing, err);
 	}
-	for (int binding = 0; binding <= SAND_BIND_BODIES && status == SAND_OK; ++binding)
+	for (int binding = 0; binding < SAND_BIND_COUNT && status == SAND_OK; ++binding)
 	{
-		sand_gpu_bind(gpu, binding, bench.nothing, 0, 0);
+		bind(gpu, binding, bench.nothing);
 	}
 	for (int i = 0; i < run->block_count && status == SAND_OK; ++i)
 	{
@@ -149,7 +159,7 @@ static SandStatus run_job(SandGpu *gpu, void *user, SandError *err)
 			{
 				sand_gpu_upload(gpu, buffers[i], 0, block->in, (int64_t)block->byte_count);
 			}
-			sand_gpu_bind(gpu, block->binding, buffers[i], 0, 0);
+			bind(gpu, block->binding, buffers[i]);
 		}
 	}
 	if (status == SAND_OK)
@@ -1616,7 +1626,9 @@ static int touch_as_in_c(Sand *sand, uint64_t seed)
 		const SandChunk *chunk = &sim->chunks[c];
 		for (int i = 0; i < chunk->obstacle_pair_count; ++i)
 		{
-			touches[count++] = (SandGlTouch){.code = chunk->obstacle_pairs[i].b, .law = chunk->obstacle_laws[i]};
+			touches[count++] = (SandGlTouch){.code = chunk->obstacle_pairs[i].b,
+			                                 .law = chunk->obstacle_laws[i],
+			                                 .sphere = chunk->obstacle_pairs[i].a};
 			++firsts[chunk->obstacle_pairs[i].a];
 		}
 	}
@@ -1750,7 +1762,9 @@ static Memory memory_of(const Sand *sand)
 		for (int i = 0; i < chunk->obstacle_pair_count; ++i)
 		{
 			SandGlTouch *to = &m.touches[touch++];
-			*to = (SandGlTouch){.code = chunk->obstacle_pairs[i].b, .law = chunk->obstacle_laws[i]};
+			*to = (SandGlTouch){.code = chunk->obstacle_pairs[i].b,
+			                    .law = chunk->obstacle_laws[i],
+			                    .sphere = chunk->obstacle_pairs[i].a};
 			memcpy(to->stretch, chunk->obstacle_history[i].stretch, sizeof(to->stretch));
 			++m.touch_firsts[chunk->obstacle_pairs[i].a];
 		}
@@ -2023,11 +2037,10 @@ static const struct
     {{"36_fill.comp", "entries[at - 1u] > value", "entries[at - 1u] < value"}, twin_35_36},
     {{"36_fill.comp", "buckets[i] != SAND_NO_BUCKET", "true"}, twin_35_36},
     {{"36_fill.comp", "sand_thread()", "gl_GlobalInvocationID.x"}, twin_36_folded},
-    {{"38_search.comp", "square < reach_square && ", ""}, twin_38},
-    {{"38_search.comp", "spheres[j].grain != spheres[i].grain", "true"}, twin_38},
+    {{"38_search.comp", " && square < reach_square", ""}, twin_38},
+    {{"38_search.comp", " && other != my_grain", ""}, twin_38},
     {{"38_search.comp", "1.02 * ", "1.0 * "}, twin_38},
-    {{"38_search.comp", "other < 0 || is_still(grains[other].flags)", "other >= 0 && is_still(grains[other].flags)"},
-     twin_38},
+    {{"38_search.comp", "other < 0 || is_still(flags_of(other))", "other >= 0 && is_still(flags_of(other))"}, twin_38},
     {{"39_backs.comp", "pairs[i].b < control.sphere_count", "true"}, twin_39},
     {{"39_backs.comp", "backs[at - 1] > value", "backs[at - 1] < value"}, twin_39},
     {{"41_touches.comp", "!is_still(flags) && ", ""}, twin_41},
