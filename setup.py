@@ -1113,6 +1113,7 @@ def command_test(arguments):
     if arguments.all:
         os.environ.setdefault("BARCHAN_KILLS", "200")  # of the tests that kill bakes
         os.environ.setdefault("BARCHAN_VALIDATE", "all")  # of the tests of validate
+        os.environ.setdefault("BARCHAN_PICTURES", "20")  # of the tests that render while our GL computes
     home = prepare(wants_checks=bool({"codebase", "fuzz"} & set(wanted)))
     archive = build_zip(home)
     install_wheel(home)
