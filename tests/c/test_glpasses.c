@@ -209,7 +209,8 @@ static bool run_on_device(const Run *run)
 	                     .blocks = (pass_blocks),                                                                      \
 	                     .block_count = sizeof(pass_blocks) / sizeof((pass_blocks)[0])})
 
-static const char write_define[] = "#define WRITE\n", add_define[] = "#define ADD\n";
+static const char write_define[] = "#define WRITE\n", add_define[] = "#define ADD\n",
+                  listing_define[] = "#define LISTING\n";
 
 // How many of the elements differ; the first is printed, unless a difference is what is wanted.
 static int differ(const char *what, const void *wanted, const void *given, size_t size, int64_t count)
@@ -429,7 +430,7 @@ static void season(Sand *sand, const Recipe *recipe, uint64_t seed)
 		}
 		quaternion_normalise(q);
 		memcpy(grain->orientation, q, sizeof(q));
-		traits->quiet_steps = pick(seed, &index, 4);
+		traits->quiet_steps = recipe->has_sleep ? pick(seed, &index, 4) : 0;
 		traits->is_woken = pick(seed, &index, 8) == 0;
 		traits->reach_speed = (float)between(seed, &index, 0, 3);
 		if (grain->flags & SAND_GRAIN_BODY || grain->flags & SAND_GRAIN_UNBORN)
@@ -1993,6 +1994,605 @@ static int twin_20_46(void)
 		CHECK_INT(sand_gpu_error_count(bench.gpu), 0);                                                                 \
 	}
 
+// ---- 31 and 62: spheres of the grains -------------------------------------------------------------------------------
+
+static int dress_as_in_c(Sand *sand, uint64_t seed)
+{
+	SandSim *sim = sand->sim;
+	size_t grains = (size_t)sim->grain_count, total = (size_t)sim->sphere_count + (size_t)sim->wall_count;
+	size_t groups = (size_t)sand->control.partial_count;
+	(void)seed;
+	sort_grains(sim);
+	SandGrain *given_grains = copy_of(sim->grains, grains * sizeof(SandGrain));
+	SandTraits *given_traits = copy_of(sim->traits, grains * sizeof(SandTraits));
+	SandSphere *given_spheres = copy_of(sim->spheres, total * sizeof(SandSphere));
+	double *given_speeds = sand_alloc(grains, sizeof(double)), *speeds = sand_alloc(grains, sizeof(double));
+	double *given_partials = sand_alloc(2 * groups, sizeof(double)), *partials = sand_alloc(2 * groups, sizeof(double));
+	int32_t *given_places = sand_alloc(grains, 4), *places = sand_alloc(grains, 4);
+	uint32_t *firsts = sand_alloc(grains, 4);
+	dress_in_c(sim, false);
+	SandControl control = sand->control, wanted = sand->control;
+	for (int i = 0; i < sim->grain_count; ++i)
+	{
+		const SandGrain *grain = &sim->grains[i];
+		const double *v = grain->velocity;
+		double square = (v[0] * v[0] + v[2] * v[2]) + (v[1] * v[1] + 0.0);
+		double point = grain->flags & SAND_GRAIN_STILL ? 0 : (double)sim->traits[i].reach_speed;
+		firsts[i] = (uint32_t)grain->first_sphere;
+		places[sim->traits[i].id] = i;
+		speeds[i] = square;
+		partials[i / GROUP] = fmax(partials[i / GROUP], square);
+		partials[groups + (size_t)i / GROUP] = fmax(partials[groups + (size_t)i / GROUP], point);
+		for (int k = 0; k < SAND_MARGIN_CHOICES; ++k)
+		{
+			wanted.faster[k] += point > wanted.thresholds[k];
+		}
+	}
+	double most = 0;
+	for (int i = 0; i < sim->grain_count; ++i)
+	{
+		most = fmax(most, speeds[i]);
+	}
+	CHECK(sqrt(most) == fastest(sim)); // as the kernel finds it
+	const Block blocks[] = {{SAND_BIND_CONTROL, &control, &control, sizeof control},
+	                        {SAND_BIND_GRAINS, given_grains, given_grains, grains * sizeof(SandGrain)},
+	                        {SAND_BIND_TRAITS, given_traits, given_traits, grains * sizeof(SandTraits)},
+	                        {SAND_BIND_SPHERES, given_spheres, given_spheres, total * sizeof(SandSphere)},
+	                        {SAND_BIND_SHAPES, sand->shapes, NULL, sizeof sand->shapes},
+	                        {SAND_BIND_OFFSETS, sand->offsets, NULL, sizeof sand->offsets},
+	                        {SAND_BIND_PARTIALS, NULL, given_partials, 2 * groups * sizeof(double)},
+	                        {SAND_BIND_SCAN, firsts, NULL, grains * 4},
+	                        {SAND_BIND_PLACES, NULL, given_places, grains * 4},
+	                        {SAND_BIND_SPEEDS, NULL, given_speeds, grains * sizeof(double)}};
+	RUN_PLAIN("31_dress.comp", NULL, sim->grain_count, blocks);
+	int differing = DIFFER(sim->grains, given_grains, sim->grain_count) +
+	                DIFFER(sim->traits, given_traits, sim->grain_count) +
+	                DIFFER(places, given_places, sim->grain_count) + DIFFER(speeds, given_speeds, sim->grain_count) +
+	                DIFFER(partials, given_partials, 2 * (int64_t)groups) + DIFFER(&wanted, &control, 1);
+	for (size_t s = 0; s < total; ++s)
+	{
+		differing +=
+		    given_spheres[s].radius != sim->spheres[s].radius || given_spheres[s].grain != sim->spheres[s].grain;
+	}
+	RUN_PLAIN("62_place.comp", listing_define, sim->sphere_count, blocks);
+	differing += DIFFER(sim->spheres, given_spheres, (int64_t)total);
+	sand_free(given_grains);
+	sand_free(given_traits);
+	sand_free(given_spheres);
+	sand_free(given_speeds);
+	sand_free(speeds);
+	sand_free(given_partials);
+	sand_free(partials);
+	sand_free(given_places);
+	sand_free(places);
+	sand_free(firsts);
+	return differing;
+}
+
+static int twin_31_62(void)
+{
+	return on_every_sand(dress_as_in_c);
+}
+
+// ---- 44, 50, 52, 57, 60: a step -------------------------------------------------------------------------------------
+
+// Pairs alone: what obstacles and meshes add has twins of its own.
+static void forget_surfaces(SandSim *sim)
+{
+	for (int c = 0; c < sim->chunk_count; ++c)
+	{
+		sim->chunks[c].obstacle_pair_count = sim->chunks[c].group_count = sim->chunks[c].near_count = 0;
+	}
+}
+
+// One step of the CPU engine, its parts beside those of the device: sleepers watched, forces of pairs, their sums,
+// moves.
+static int step_as_in_c(Sand *sand, uint64_t seed)
+{
+	SandSim *sim = sand->sim;
+	size_t grains = (size_t)sim->grain_count, spheres = (size_t)sim->sphere_count;
+	size_t total = spheres + (size_t)sim->wall_count, bodies = (size_t)sand->scene->body_count;
+	uint64_t index = 0;
+	int differing = 0;
+	for (int i = 0; i < sim->grain_count; ++i)
+	{
+		for (int k = 0; k < 3; ++k)
+		{
+			double *x = &sim->grains[i].position[k];
+			*x = isnan(*x) ? 0.01 : *x;
+		}
+	}
+	dress_for_list(sand);
+	list_in_c(sand);
+	if (sim->list->desc.has_history)
+	{
+		stretch(sand, seed);
+	}
+	forget_surfaces(sim);
+	SandControl control = sand->control;
+	SandGlPair *pairs = NULL;
+	int64_t count = pairs_of(sand, &pairs), watch_count = 0;
+	// Where the CPU engine has a pair, and where the device has it.
+	float *stretches = sand_alloc(4 * (size_t)count + 4, sizeof(float));
+	int64_t *numbers = sand_alloc((size_t)count + 1, sizeof(int64_t));
+	int32_t *firsts = sand_alloc(spheres + 1, 4), *back_firsts = sand_alloc(spheres + 1, 4);
+	int32_t *backs = sand_alloc((size_t)count + 1, 4), *entry_firsts = sand_alloc(spheres + 1, 4);
+	int32_t *used = sand_alloc(spheres + 1, 4);
+	SandGlPair *ordered = sand_alloc((size_t)count + 1, sizeof(SandGlPair));
+	for (int64_t i = 0; i < count; ++i)
+	{
+		++firsts[pairs[i].a];
+		if (pairs[i].b < (int32_t)spheres)
+		{
+			++back_firsts[pairs[i].b];
+		}
+	}
+	scan_in_c((uint32_t *)firsts, (int64_t)spheres + 1);
+	scan_in_c((uint32_t *)back_firsts, (int64_t)spheres + 1);
+	for (int64_t i = 0; i < count; ++i)
+	{
+		numbers[i] = firsts[pairs[i].a] + used[pairs[i].a]++;
+		ordered[numbers[i]] = pairs[i];
+	}
+	memset(used, 0, spheres * 4);
+	for (int64_t i = 0; i < count; ++i)
+	{
+		if (ordered[i].b < (int32_t)spheres)
+		{
+			backs[back_firsts[ordered[i].b] + used[ordered[i].b]++] = (int32_t)i;
+		}
+	}
+	int64_t at = 0;
+	for (int c = 0; c < sim->chunk_count; ++c)
+	{
+		for (int i = 0; i < sim->chunks[c].pair_count; ++i, ++at)
+		{
+			if (sim->list->desc.has_history)
+			{
+				memcpy(stretches + 4 * numbers[at], sim->chunks[c].history[i].stretch, 3 * sizeof(float));
+			}
+		}
+		watch_count += sim->chunks[c].watch_count;
+	}
+	SandPair *watches = sand_alloc((size_t)watch_count + 1, sizeof(SandPair));
+	watch_count = 0;
+	for (int c = 0; c < sim->chunk_count; ++c)
+	{
+		for (int i = 0; i < sim->chunks[c].watch_count; ++i)
+		{
+			watches[watch_count++] = sim->chunks[c].watch_pairs[i];
+		}
+	}
+	sim->work.step = control.step = between(seed, &index, 1e-5, 1e-4);
+	sim->work.last_step = control.last_step = between(seed, &index, 1e-5, 1e-4);
+	sim->work.turn = control.turn = between(seed, &index, 1e-4, 1e-3);
+	sim->work.sleep_steps = control.sleep_steps = 3;
+	control.pair_count = (int32_t)count;
+	control.watch_count = (int32_t)watch_count;
+	control.obstacle_count = control.collider_count = 0;
+	sim->work.obstacle_count = 0;
+	sim->work.collider_count = 0;
+	// On the device: watch, records, entries, sums.
+	SandGrain *given_grains = copy_of(sim->grains, grains * sizeof(SandGrain));
+	SandTraits *given_traits = copy_of(sim->traits, grains * sizeof(SandTraits));
+	SandSphere *given_spheres = copy_of(sim->spheres, total * sizeof(SandSphere));
+	float *given_stretches = copy_of(stretches, (4 * (size_t)count + 4) * sizeof(float));
+	float *records = sand_alloc(12 * (size_t)count + 12, sizeof(float));
+	uint32_t *addends = sand_alloc(2 * (size_t)count + 1, 4);
+	SandSum *given_sums = sand_alloc(spheres, sizeof(SandSum)), *sums = sand_alloc(spheres, sizeof(SandSum));
+	SandSum *before = NULL;
+	const Block force_blocks[] = {
+	    {SAND_BIND_CONTROL, &control, &control, sizeof control},
+	    {SAND_BIND_GRAINS, given_grains, given_grains, grains * sizeof(SandGrain)},
+	    {SAND_BIND_SPHERES, given_spheres, given_spheres, total * sizeof(SandSphere)},
+	    {SAND_BIND_WATCHES, watches, NULL, (size_t)watch_count * sizeof(SandPair)},
+	    {SAND_BIND_PAIRS, ordered, NULL, (size_t)count * sizeof(SandGlPair)},
+	    {SAND_BIND_STRETCHES, given_stretches, given_stretches, (size_t)count * 16},
+	    {SAND_BIND_LAWS, sand->scene->laws, NULL, (size_t)sand->scene->law_count * sizeof(SandLaw)},
+	    {SAND_BIND_FORCES, records, records, (size_t)count * 48},
+	    {SAND_BIND_FIRSTS, firsts, NULL, (spheres + 1) * 4},
+	    {SAND_BIND_BACK_FIRSTS, back_firsts, NULL, (spheres + 1) * 4},
+	    {SAND_BIND_BACKS, backs, NULL, ((size_t)count + 1) * 4},
+	    {SAND_BIND_TOUCH_FIRSTS, NULL, NULL, (spheres + 1) * 4},
+	    {SAND_BIND_NEAR_FIRSTS, NULL, NULL, (spheres + 1) * 4},
+	    {SAND_BIND_ENTRY_FIRSTS, entry_firsts, entry_firsts, (spheres + 1) * 4},
+	    {SAND_BIND_ADDENDS, addends, addends, (2 * (size_t)count + 1) * 4},
+	    {SAND_BIND_SUMS, given_sums, given_sums, spheres * sizeof(SandSum)}};
+	RUN_PLAIN("57_watch.comp", NULL, watch_count, force_blocks);
+	RUN_PLAIN("50_pairs.comp", NULL, count, force_blocks);
+	RUN_PLAIN("51_contacts.comp", NULL, count, force_blocks);
+	RUN_PLAIN("44_entries.comp", NULL, (int64_t)spheres + 1, force_blocks);
+	RUN_PLAIN("52_sums.comp", NULL, (int64_t)spheres, force_blocks);
+	// In C: the kernel's forces, then what other chunks have summed.
+	int64_t contacts = 0;
+	int32_t needs_list = 0;
+	sim->work.loads = sand_alloc(grains, sizeof(SandLoad));
+	for (int c = 0; c < sim->chunk_count; ++c)
+	{
+		sim->chunks[c].sums = sums + sim->chunks[c].first_sphere;
+		sim->chunks[c].needs_list = 0;
+		sim->kernel->forces(&sim->work, &sim->chunks[c]);
+		contacts += sim->chunks[c].contact_count;
+		needs_list |= sim->chunks[c].needs_list;
+	}
+	before = copy_of(sums, spheres * sizeof(SandSum));
+	for (int c = 0; c < sim->chunk_count; ++c)
+	{
+		sim->kernel->gather(&sim->work, sim->chunks, c);
+	}
+	CHECK(bench.is_quiet || sim->grain_count < 2 || contacts > 20);
+	differing += DIFFER(sim->grains, given_grains, sim->grain_count);
+	differing += (control.contact_count != (int32_t)contacts) + (control.needs_list != needs_list);
+	for (size_t s = 0; s < spheres; ++s)
+	{
+		sums[s].force[3] = sums[s].torque[3] = 0; // the fourth lanes hold nothing
+	}
+	differing += DIFFER(sums, given_sums, (int64_t)spheres);
+	at = 0;
+	for (int c = 0; c < sim->chunk_count && sim->list->desc.has_history; ++c)
+	{
+		for (int i = 0; i < sim->chunks[c].pair_count; ++i, ++at)
+		{
+			differing += memcmp(sim->chunks[c].history[i].stretch, given_stretches + 4 * numbers[at], 12) != 0;
+		}
+	}
+	// The move, from the CPU engine's sums. One grain far too fast.
+	for (int i = 0; i < sim->grain_count; ++i)
+	{
+		bool is_bad = i == sim->grain_count / 2 && sim->grain_count > 1;
+		sim->grains[i].velocity[0] = is_bad ? 1e4 : sim->grains[i].velocity[0];
+	}
+	sim->has_driven = true;
+	sim->time = 0;
+	aim_bodies(sim, sim->work.step);
+	memset(sim->impulses, 0, 6 * bodies * sizeof(double));
+	memcpy(given_grains, sim->grains, grains * sizeof(SandGrain));
+	double *speeds = sand_alloc(grains, sizeof(double)), *impulses = sand_alloc(6 * bodies + 1, sizeof(double));
+	SandControl moving = sand->control;
+	moving.step = control.step;
+	moving.last_step = control.last_step;
+	moving.turn = control.turn;
+	moving.sleep_steps = control.sleep_steps;
+	const Block move_blocks[] = {{SAND_BIND_CONTROL, &moving, &moving, sizeof moving},
+	                             {SAND_BIND_GRAINS, given_grains, given_grains, grains * sizeof(SandGrain)},
+	                             {SAND_BIND_TRAITS, given_traits, given_traits, grains * sizeof(SandTraits)},
+	                             {SAND_BIND_SPHERES, given_spheres, given_spheres, total * sizeof(SandSphere)},
+	                             {SAND_BIND_SHAPES, sand->shapes, NULL, sizeof sand->shapes},
+	                             {SAND_BIND_OFFSETS, sand->offsets, NULL, sizeof sand->offsets},
+	                             {SAND_BIND_SUMS, sums, NULL, spheres * sizeof(SandSum)},
+	                             {SAND_BIND_TARGETS, sim->targets, NULL, bodies * sizeof(SandGrain)},
+	                             {SAND_BIND_IMPULSES, NULL, impulses, 6 * bodies * sizeof(double)},
+	                             {SAND_BIND_SPEEDS, NULL, speeds, grains * sizeof(double)}};
+	RUN_PLAIN("60_move.comp", NULL, sim->grain_count, move_blocks);
+	SandSum *whole = sums;
+	int32_t bad = INT32_MAX;
+	needs_list = 0;
+	for (int c = 0; c < sim->chunk_count; ++c)
+	{
+		sim->chunks[c].sums = before + sim->chunks[c].first_sphere;
+	}
+	for (int c = 0; c < sim->chunk_count; ++c)
+	{
+		sim->chunks[c].needs_list = 0;
+		sim->kernel->move(&sim->work, sim->chunks, c);
+		needs_list |= sim->chunks[c].needs_list != 0;
+		bad = sim->chunks[c].bad_grain < bad ? sim->chunks[c].bad_grain : bad;
+	}
+	double most = 0;
+	for (size_t i = 0; i < grains; ++i)
+	{
+		most = fmax(most, speeds[i]);
+	}
+	differing +=
+	    DIFFER(sim->grains, given_grains, sim->grain_count) + DIFFER(sim->traits, given_traits, sim->grain_count) +
+	    DIFFER(sim->spheres, given_spheres, (int64_t)total) + DIFFER(sim->impulses, impulses, 6 * (int64_t)bodies);
+	differing += (moving.needs_list != needs_list) + (moving.bad_grain != bad) + (sqrt(most) != fastest(sim));
+	for (int c = 0; c < sim->chunk_count; ++c)
+	{
+		sim->chunks[c].sums = NULL;
+	}
+	sand_free(pairs);
+	sand_free(stretches);
+	sand_free(numbers);
+	sand_free(firsts);
+	sand_free(back_firsts);
+	sand_free(backs);
+	sand_free(entry_firsts);
+	sand_free(used);
+	sand_free(ordered);
+	sand_free(watches);
+	sand_free(given_grains);
+	sand_free(given_traits);
+	sand_free(given_spheres);
+	sand_free(given_stretches);
+	sand_free(records);
+	sand_free(addends);
+	sand_free(given_sums);
+	sand_free(whole);
+	sand_free(before);
+	sand_free(speeds);
+	sand_free(impulses);
+	return differing;
+}
+
+static int twin_50_60(void)
+{
+	return on_every_sand(step_as_in_c);
+}
+
+// ---- 10, 59, 61, 62: the length of a step, loads, the fastest, big grains -------------------------------------------
+
+// What take_steps, take_step and sweep of sim.c do with the time, in the device's words.
+static void control_in_c(const Sand *sand, const SandGlBody *bodies, SandControl *c, bool is_ending)
+{
+	SandSim *sim = sand->sim;
+	c->fastest_square = sim->chunks[0].fastest_square;
+	if (c->is_stepped)
+	{
+		double time = c->time + c->step;
+		c->is_stepped = 0;
+		c->last_step = c->step;
+		c->list_time = time;
+		if (c->bad_grain != SAND_NO_GRAIN)
+		{
+			c->halt = SAND_HALT_BAD;
+			return;
+		}
+		bool is_due = c->waiting_first < c->waiting_end && c->next_birth + c->birth_slack <= time;
+		c->halt = c->needs_list || is_due || time + c->step_limit > c->colliders_until ? SAND_HALT_LIST : c->halt;
+		++c->step_count;
+		c->done = c->is_last ? c->seconds : c->done + c->step;
+		c->time = c->begin + c->done;
+	}
+	if (c->halt != SAND_HALT_NONE || is_ending)
+	{
+		return;
+	}
+	if (!c->is_chosen)
+	{
+		if (!(c->done < c->seconds))
+		{
+			c->halt = SAND_HALT_DONE;
+			return;
+		}
+		sim->time = c->time;
+		double left = c->seconds - c->done, parts = ceil(left / safe_step(sim) * (1 - 1e-12));
+		c->is_last = !(parts > 1);
+		c->step = parts > 1 ? left / parts : left;
+		c->sleep_steps = (int)fmin(ceil(c->sleep_seconds / c->step), 1e9);
+	}
+	for (int b = 0; b < c->body_count; ++b)
+	{
+		const SandGrain *grain = &sim->grains[sand->places[bodies[b].grain]];
+		if (bodies[b].release > 0 && c->time >= bodies[b].release && (grain->flags & SAND_GRAIN_DRIVEN) != 0)
+		{
+			c->is_chosen = 1;
+			c->list_time = c->time;
+			c->halt = SAND_HALT_RELEASE;
+			return;
+		}
+	}
+	c->is_chosen = 0;
+	c->turn_seconds += c->step;
+	bool is_turning = ++c->turn_steps == TURN_STEPS;
+	c->turn = is_turning ? c->turn_seconds : 0;
+	c->turn_seconds = is_turning ? 0 : c->turn_seconds;
+	c->turn_steps = is_turning ? 0 : c->turn_steps;
+	c->is_stepped = 1;
+}
+
+static int choose_step_as_in_c(Sand *sand, uint64_t seed)
+{
+	SandSim *sim = sand->sim;
+	size_t grains = (size_t)sim->grain_count, bodies = (size_t)sand->scene->body_count;
+	uint64_t index = 0;
+	int differing = 0;
+	double *speeds = sand_alloc(grains, sizeof(double));
+	SandGlBody *records = sand_alloc(bodies + 1, sizeof(SandGlBody));
+	for (size_t b = 0; b < bodies; ++b)
+	{
+		records[b] = (SandGlBody){.release = sand->scene->bodies[b].release, .grain = sand->scene->bodies[b].grain};
+	}
+	sim->chunk_count = 1;
+	for (int round = 0; round < 60; ++round)
+	{
+		SandControl control = sand->control;
+		int kind = pick(seed, &index, 6);
+		double scale = kind == 0 ? 0 : kind == 1 ? 1e-320 : kind == 2 ? 1e6 : kind == 3 ? 30 : 1, most = 0;
+		for (size_t i = 0; i < grains; ++i)
+		{
+			speeds[i] = scale * sand_random(seed, index++);
+			most = fmax(most, speeds[i]);
+		}
+		sim->chunks[0].fastest_square = most;
+		control.speed_count = sim->grain_count;
+		control.seconds = between(seed, &index, 1e-6, 0.01);
+		control.done = pick(seed, &index, 5) == 0 ? control.seconds : between(seed, &index, 0, 1) * control.seconds;
+		control.begin = pick(seed, &index, 4) == 0 ? 0 : between(seed, &index, 0, 0.3);
+		control.time = control.begin + control.done;
+		control.step = between(seed, &index, 1e-6, 1e-4);
+		control.is_stepped = pick(seed, &index, 3) > 0;
+		control.is_chosen = pick(seed, &index, 4) == 0;
+		control.is_last = pick(seed, &index, 6) == 0;
+		control.needs_list = pick(seed, &index, 6) == 0;
+		control.bad_grain = pick(seed, &index, 12) == 0 ? 5 : SAND_NO_GRAIN;
+		control.waiting_end = pick(seed, &index, 2);
+		control.next_birth = between(seed, &index, 0, 0.6);
+		control.colliders_until = pick(seed, &index, 2) == 0 ? DBL_MAX : between(seed, &index, 0, 1);
+		control.turn_steps = pick(seed, &index, TURN_STEPS);
+		control.turn_seconds = between(seed, &index, 0, 1e-3);
+		control.halt = pick(seed, &index, 12) == 0 ? SAND_HALT_DONE : SAND_HALT_NONE;
+		bool is_ending = pick(seed, &index, 5) == 0;
+		SandControl wanted = control;
+		if (wanted.halt == SAND_HALT_NONE)
+		{
+			control_in_c(sand, records, &wanted, is_ending);
+		}
+		const Block blocks[] = {
+		    {SAND_BIND_CONTROL, &control, &control, sizeof control},
+		    {SAND_BIND_GRAINS, sim->grains, NULL, grains * sizeof(SandGrain)},
+		    {SAND_BIND_SPEEDS, speeds, NULL, grains * sizeof(double)},
+		    {SAND_BIND_MESHES, sand->meshes.meshes, NULL, (size_t)control.collider_count * sizeof(SandGlCollider)},
+		    {SAND_BIND_TRACKS, sand->meshes.tracks, NULL, (size_t)sand->meshes.track_count * sizeof(double)},
+		    {SAND_BIND_PLACES, sand->places, NULL, grains * 4},
+		    {SAND_BIND_BODIES, records, NULL, bodies * sizeof(SandGlBody)},
+		    {SAND_BIND_GROUPS, NULL, NULL, 12 * SAND_GROUPS_COUNT}};
+		RUN_PASS("10_control.comp", NULL, 1, blocks, is_ending);
+		differing += DIFFER(&wanted, &control, 1);
+	}
+	sim->chunk_count = 0;
+	sand_free(speeds);
+	sand_free(records);
+	return differing;
+}
+
+static int twin_10(void)
+{
+	return on_every_sand(choose_step_as_in_c);
+}
+
+// The greatest of every block of speeds, behind them.
+static int twin_61(void)
+{
+	static const int counts[] = {1, GROUP, GROUP + 1, 5000, 300000};
+	int differing = 0;
+	for (size_t c = 0; c < sizeof counts / sizeof counts[0]; ++c)
+	{
+		int count = counts[c], blocks_of = (count + SAND_SPEED_BLOCK - 1) / SAND_SPEED_BLOCK;
+		SandControl control = {.grain_count = count, .speed_first = count, .speed_count = blocks_of};
+		double *wanted = sand_alloc((size_t)(count + blocks_of), sizeof(double));
+		for (int i = 0; i < count; ++i)
+		{
+			wanted[i] = i % 7 == 0 ? 1e-310 : sand_random(64, (uint64_t)i);
+			double *most = &wanted[count + i % blocks_of];
+			*most = fmax(*most, wanted[i]);
+		}
+		double *given = copy_of(wanted, (size_t)(count + blocks_of) * sizeof(double));
+		memset(given + count, 0, (size_t)blocks_of * sizeof(double));
+		const Block blocks[] = {{SAND_BIND_CONTROL, &control, NULL, sizeof control},
+		                        {SAND_BIND_SPEEDS, given, given, (size_t)(count + blocks_of) * sizeof(double)}};
+		RUN_PLAIN("61_fastest.comp", NULL, blocks_of, blocks);
+		differing += DIFFER(wanted, given, count + blocks_of);
+		sand_free(wanted);
+		sand_free(given);
+	}
+	return differing;
+}
+
+// Spheres that 62 places one by one, as those of big grains; loads of chunks on colliders.
+static int load_as_in_c(Sand *sand, uint64_t seed)
+{
+	SandSim *sim = sand->sim;
+	size_t grains = (size_t)sim->grain_count, spheres = (size_t)sim->sphere_count;
+	size_t total = spheres + (size_t)sim->wall_count;
+	uint64_t index = 0;
+	int differing = 0;
+	dress_for_list(sand);
+	int32_t needs_list = 0, *big = sand_alloc(spheres, 4), *near_firsts = sand_alloc(spheres + 1, 4);
+	SandControl control = sand->control;
+	for (int i = 0; i < sim->grain_count; ++i)
+	{
+		sim->grains[i].position[1] += pick(seed, &index, 40) == 0 ? 2e-3 : 1e-5;
+	}
+	for (size_t s = 0; s < spheres; ++s)
+	{
+		big[s] = (int32_t)(spheres - 1 - s);
+	}
+	control.big_sphere_count = (int32_t)spheres;
+	control.margin_fast = sim->work.margin_fast;
+	SandSphere *given = copy_of(sim->spheres, total * sizeof(SandSphere));
+	const Block place_blocks[] = {{SAND_BIND_CONTROL, &control, &control, sizeof control},
+	                              {SAND_BIND_GRAINS, sim->grains, NULL, grains * sizeof(SandGrain)},
+	                              {SAND_BIND_TRAITS, sim->traits, NULL, grains * sizeof(SandTraits)},
+	                              {SAND_BIND_SPHERES, given, given, total * sizeof(SandSphere)},
+	                              {SAND_BIND_SHAPES, sand->shapes, NULL, sizeof sand->shapes},
+	                              {SAND_BIND_OFFSETS, sand->offsets, NULL, sizeof sand->offsets},
+	                              {SAND_BIND_BIG_SPHERES, big, NULL, spheres * 4}};
+	RUN_PLAIN("62_place.comp", NULL, (int64_t)spheres, place_blocks);
+	for (int c = 0; c < sim->chunk_count; ++c)
+	{
+		sim->chunks[c].needs_list = 0;
+		sim->kernel->place(&sim->work, &sim->chunks[c], false);
+		needs_list |= sim->chunks[c].needs_list != 0;
+	}
+	differing += DIFFER(sim->spheres, given, (int64_t)total) + DIFFER(&needs_list, &control.needs_list, 1);
+	// Loads: each chunk's in order of sphere, then chunk by chunk times the time that they act for.
+	int colliders = 3, chunks = (int)((spheres - 1) / (size_t)sim->chunk_spheres) + 1, near_count = 0;
+	for (size_t s = 0; s < spheres; ++s)
+	{
+		near_firsts[s] = near_count;
+		near_count += pick(seed, &index, 4);
+	}
+	near_firsts[spheres] = near_count;
+	SandGlNear *nears = sand_alloc((size_t)near_count + 1, sizeof(SandGlNear));
+	double *loads = sand_alloc(6 * (size_t)near_count + 6, sizeof(double));
+	double *sums = sand_alloc(6 * (size_t)(colliders * (chunks + 1)), sizeof(double)), *given_sums = NULL;
+	for (int i = 0; i < near_count; ++i)
+	{
+		nears[i].collider = pick(seed, &index, colliders);
+		for (int k = 0; k < 6; ++k)
+		{
+			loads[6 * i + k] = between(seed, &index, -1, 1);
+		}
+	}
+	control.collider_count = colliders;
+	control.step = 3e-5;
+	control.last_step = 2e-5;
+	for (int is_closing = 0; is_closing < 2; ++is_closing)
+	{
+		control.is_closing = is_closing;
+		given_sums = copy_of(sums, 6 * (size_t)(colliders * (chunks + 1)) * sizeof(double));
+		const Block blocks[] = {
+		    {SAND_BIND_CONTROL, &control, NULL, sizeof control},
+		    {SAND_BIND_GRAINS, sim->grains, NULL, grains * sizeof(SandGrain)},
+		    {SAND_BIND_TRAITS, sim->traits, NULL, grains * sizeof(SandTraits)},
+		    {SAND_BIND_SPHERES, sim->spheres, NULL, total * sizeof(SandSphere)},
+		    {SAND_BIND_SHAPES, sand->shapes, NULL, sizeof sand->shapes},
+		    {SAND_BIND_NEARS, nears, NULL, ((size_t)near_count + 1) * sizeof(SandGlNear)},
+		    {SAND_BIND_NEAR_FIRSTS, near_firsts, NULL, (spheres + 1) * 4},
+		    {SAND_BIND_NEAR_LOADS, loads, NULL, (6 * (size_t)near_count + 6) * sizeof(double)},
+		    {SAND_BIND_LOAD_SUMS, given_sums, given_sums, 6 * (size_t)(colliders * (chunks + 1)) * sizeof(double)}};
+		RUN_PASS("59_loads.comp", NULL, chunks * colliders, blocks, 0, (uint32_t)chunks);
+		RUN_PASS("59_loads.comp", NULL, colliders, blocks, 1, (uint32_t)chunks);
+		memset(sums, 0, 6 * (size_t)(colliders * chunks) * sizeof(double));
+		for (int c = 0; c < sim->chunk_count; ++c)
+		{
+			const SandChunk *chunk = &sim->chunks[c];
+			int stretch_of = chunk->first_sphere / sim->chunk_spheres;
+			for (int i = near_firsts[chunk->first_sphere]; i < near_firsts[chunk->first_sphere + chunk->sphere_count];
+			     ++i)
+			{
+				for (int k = 0; k < 6; ++k)
+				{
+					sums[6 * (stretch_of * colliders + nears[i].collider) + k] += loads[6 * i + k];
+				}
+			}
+		}
+		double acts = 0.5 * control.last_step + (is_closing ? 0 : 0.5 * control.step);
+		for (int c = 0; c < chunks; ++c)
+		{
+			for (int i = 0; i < 6 * colliders; ++i)
+			{
+				sums[6 * colliders * chunks + i] += acts * sums[6 * colliders * c + i];
+			}
+		}
+		differing += DIFFER(sums, given_sums, 6 * (int64_t)(colliders * (chunks + 1)));
+		sand_free(given_sums);
+	}
+	sand_free(big);
+	sand_free(near_firsts);
+	sand_free(given);
+	sand_free(nears);
+	sand_free(loads);
+	sand_free(sums);
+	return differing;
+}
+
+static int twin_59_62(void)
+{
+	return on_every_sand(load_as_in_c);
+}
+
 // ---- changed passes -------------------------------------------------------------------------------------------------
 
 // A pass, one change of its text, and the twin that must notice it.
@@ -2052,6 +2652,23 @@ static const struct
     {{"46_restore.comp", "is_still(grains[spheres[i].grain].flags)", "false"}, twin_20_46},
     {{"48_supports.comp", "held < quiet", "held <= quiet"}, twin_48},
     {{"48_supports.comp", "held > quiet ? held : quiet", "held"}, twin_48},
+    {{"10_control.comp", "late <= now", "late < 0.0lf"}, twin_10},
+    {{"10_control.comp", "way < step ? way : step", "way < step ? step : step"}, twin_10},
+    {{"10_control.comp", "control.time >= bodies", "control.time < bodies"}, twin_10},
+    {{"31_dress.comp", "speed > control.thresholds[k]", "speed >= 2.0lf * control.thresholds[k]"}, twin_31_62},
+    {{"31_dress.comp", "~(SAND_GRAIN_WAKING | SAND_GRAIN_ASLEEP)", "~SAND_GRAIN_WAKING"}, twin_31_62},
+    {{"44_entries.comp", "uint(record) << 2 | bits", "uint(record) << 2 | (bits & 1u)"}, twin_50_60},
+    {{"50_pairs.comp", "0.25 * law.cohesion_range", "0.2 * law.cohesion_range"}, twin_50_60},
+    {{"50_pairs.comp", "radius_a * radius_b / radii", "radius_a * radius_b"}, twin_50_60},
+    {{"51_contacts.comp", "+ 1).w) != 0.0", "+ 1).w) == 0.0"}, twin_50_60},
+    {{"52_sums.comp", "is_back ? -f.xyz : f.xyz", "f.xyz"}, twin_50_60},
+    {{"57_watch.comp", "== 0.0 ? 0.0 : control", "== 0.0 ? 1e9 : 0.0 * control"}, twin_50_60},
+    {{"59_loads.comp", "nears[i].collider == collider", "nears[i].collider <= collider"}, twin_59_62},
+    {{"59_loads.comp", "first == s ? s : first", "first == s ? s : s - first"}, twin_59_62},
+    {{"60_move.comp", "acts = owed + 0.5lf * now.step", "acts = owed"}, twin_50_60},
+    {{"60_move.comp", "stop_grain(SAND_GRAIN_ASLEEP);", ""}, twin_50_60},
+    {{"61_fastest.comp", "k < SAND_SPEED_BLOCK", "k + 1 < SAND_SPEED_BLOCK"}, twin_61},
+    {{"62_place.comp", "control.needs_list = 1;", ""}, twin_59_62},
 };
 
 // The text of the pass with the change in it; NULL when what is to be changed is not there exactly once.
@@ -2103,6 +2720,11 @@ PASS_TEST(pairs_are_found_as_in_c, twin_38)
 PASS_TEST(pairs_are_gathered_as_in_c, twin_39)
 PASS_TEST(obstacles_are_found_as_in_c, twin_41)
 PASS_TEST(sleepers_are_held_as_in_c, twin_48)
+PASS_TEST(grains_are_dressed_and_placed_as_in_c, twin_31_62)
+PASS_TEST(a_step_is_made_as_in_c, twin_50_60)
+PASS_TEST(steps_are_chosen_as_in_c, twin_10)
+PASS_TEST(loads_and_big_grains_are_as_in_c, twin_59_62)
+PASS_TEST(the_fastest_is_found_as_in_c, twin_61)
 
 void test_glpasses(void)
 {
@@ -2128,6 +2750,11 @@ void test_glpasses(void)
 	RUN(pairs_are_gathered_as_in_c);
 	RUN(obstacles_are_found_as_in_c);
 	RUN(sleepers_are_held_as_in_c);
+	RUN(grains_are_dressed_and_placed_as_in_c);
+	RUN(a_step_is_made_as_in_c);
+	RUN(steps_are_chosen_as_in_c);
+	RUN(loads_and_big_grains_are_as_in_c);
+	RUN(the_fastest_is_found_as_in_c);
 	RUN(every_change_of_a_pass_is_noticed);
 	sand_gpu_destroy(bench.gpu);
 }
