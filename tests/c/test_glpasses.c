@@ -5,6 +5,7 @@
 // sim.c and list.c come in as text, under other names for the linker, so that their static functions are the very ones
 // that the passes are compared with.
 #define sand_sim_advance twin_sim_advance
+#define sand_sim_advance_ahead twin_sim_advance_ahead
 #define sand_sim_contacts twin_sim_contacts
 #define sand_sim_create twin_sim_create
 #define sand_sim_destroy twin_sim_destroy
@@ -248,6 +249,11 @@ static int differ(const char *what, const void *wanted, const void *given, size_
 }
 
 #define DIFFER(wanted, given, count) differ(#given, (wanted), (given), sizeof((given)[0]), (count))
+
+static int differ_controls(const SandControl *wanted, const SandControl *given)
+{
+	return differ("control", wanted, given, sizeof(*wanted), 1);
+}
 
 static void *copy_of(const void *from, size_t byte_count)
 {
@@ -811,13 +817,13 @@ static int bear_as_in_c(Sand *sand, uint64_t seed)
 		}
 		differing += DIFFER(sim->grains, given, sim->grain_count);
 		int32_t left = control.waiting_end - control.waiting_first;
-		differing += DIFFER(&sim->waiting_count, &left, 1);
+		differing += sim->waiting_count != left;
 		int32_t *waiting_given = places + grains + control.waiting_first;
 		if (left == sim->waiting_count && control.waiting_first >= 0)
 		{
 			differing += DIFFER(sim->waiting, waiting_given, left);
 		}
-		differing += DIFFER(&sim->next_birth, &control.next_birth, 1);
+		differing += sim->next_birth != control.next_birth;
 	}
 	CHECK(bench.is_quiet || (born > 5 && late > 5));
 	sand_free(places);
@@ -1179,7 +1185,7 @@ static int choose_as_in_c(Sand *sand, uint64_t seed)
 		}
 		before.margin_fast = sim->work.margin_fast;
 		before.fast_speed = control.fast_speed; // a local of choose_margins: seen by the flags below
-		differing += DIFFER(&before, &control, 1) + DIFFER(sand->levels, levels, SAND_LEVELS);
+		differing += differ_controls(&before, &control) + DIFFER(sand->levels, levels, SAND_LEVELS);
 		const Block fast_blocks[] = {
 		    {SAND_BIND_CONTROL, &control, NULL, sizeof control},
 		    {SAND_BIND_GRAINS, grains, grains, (size_t)sim->grain_count * sizeof(SandGrain)},
@@ -1698,7 +1704,7 @@ static int hold_as_in_c(Sand *sand, uint64_t seed)
 			support_task(sim, c);
 			needs_list |= sim->chunks[c].needs_list;
 		}
-		differing += DIFFER(sim->traits, given, sim->grain_count) + DIFFER(&needs_list, &control.needs_list, 1);
+		differing += DIFFER(sim->traits, given, sim->grain_count) + (needs_list != control.needs_list);
 	}
 	sand_free(given);
 	return differing;
@@ -2048,7 +2054,7 @@ static int dress_as_in_c(Sand *sand, uint64_t seed)
 	int differing = DIFFER(sim->grains, given_grains, sim->grain_count) +
 	                DIFFER(sim->traits, given_traits, sim->grain_count) +
 	                DIFFER(places, given_places, sim->grain_count) + DIFFER(speeds, given_speeds, sim->grain_count) +
-	                DIFFER(partials, given_partials, 2 * (int64_t)groups) + DIFFER(&wanted, &control, 1);
+	                DIFFER(partials, given_partials, 2 * (int64_t)groups) + differ_controls(&wanted, &control);
 	for (size_t s = 0; s < total; ++s)
 	{
 		differing +=
@@ -2438,7 +2444,7 @@ static int choose_step_as_in_c(Sand *sand, uint64_t seed)
 		    {SAND_BIND_BODIES, records, NULL, bodies * sizeof(SandGlBody)},
 		    {SAND_BIND_GROUPS, NULL, NULL, 12 * SAND_GROUPS_COUNT}};
 		RUN_PASS("10_control.comp", NULL, 1, blocks, is_ending);
-		differing += DIFFER(&wanted, &control, 1);
+		differing += differ_controls(&wanted, &control);
 	}
 	sim->chunk_count = 0;
 	sand_free(speeds);
@@ -2515,7 +2521,7 @@ static int load_as_in_c(Sand *sand, uint64_t seed)
 		sim->kernel->place(&sim->work, &sim->chunks[c], false);
 		needs_list |= sim->chunks[c].needs_list != 0;
 	}
-	differing += DIFFER(sim->spheres, given, (int64_t)total) + DIFFER(&needs_list, &control.needs_list, 1);
+	differing += DIFFER(sim->spheres, given, (int64_t)total) + (needs_list != control.needs_list);
 	// Loads: each chunk's in order of sphere, then chunk by chunk times the time that they act for.
 	int colliders = 3, chunks = (int)((spheres - 1) / (size_t)sim->chunk_spheres) + 1, near_count = 0;
 	for (size_t s = 0; s < spheres; ++s)
