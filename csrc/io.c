@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define SHOWN_PATH_BYTES 240 // of the path in a sentence, so that the reason still fits into SAND_MESSAGE_BYTES
@@ -24,12 +25,18 @@
 static atomic_uint_fast64_t call_count;
 static atomic_uint_fast64_t fault_countdown; // 0 = off, 1 = the next call fails
 static atomic_int fault_error;
+static atomic_uint_fast64_t delay_nanoseconds;
 static atomic_uint_fast64_t temporary_number;
 
 void sand_io_fail_after(uint64_t countdown, int os_error)
 {
 	atomic_store(&fault_error, os_error);
 	atomic_store(&fault_countdown, countdown);
+}
+
+void sand_io_slow_down(double seconds)
+{
+	atomic_store(&delay_nanoseconds, seconds > 0 ? (uint_fast64_t)(seconds * 1e9) : 0);
 }
 
 uint64_t sand_io_call_count(void)
@@ -41,6 +48,14 @@ uint64_t sand_io_call_count(void)
 static int next_fault(void)
 {
 	atomic_fetch_add(&call_count, 1);
+	uint_fast64_t delay = atomic_load(&delay_nanoseconds);
+	if (delay > 0)
+	{
+		struct timespec left = {.tv_sec = (time_t)(delay / 1000000000), .tv_nsec = (long)(delay % 1000000000)};
+		while (nanosleep(&left, &left) != 0 && errno == EINTR)
+		{
+		}
+	}
 	uint_fast64_t countdown = atomic_load(&fault_countdown);
 	if (countdown == 0)
 	{

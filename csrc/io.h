@@ -70,6 +70,8 @@ size_t sand_io_temporary_stem(const char *name);
 /// Test seam, process-wide: the io call number `countdown` from now (1 = the next) fails once with os_error;
 /// countdown 0 = off. os_error -1 fails nothing but cuts a write or read short.
 void sand_io_fail_after(uint64_t countdown, int os_error);
+/// Test seam, process-wide: every io call from now on takes this much longer, as on a slow network; 0 = off.
+void sand_io_slow_down(double seconds);
 /// System calls made by this room so far, process-wide: the length of a fault loop.
 uint64_t sand_io_call_count(void);
 

@@ -738,6 +738,18 @@ static PyObject *fail_alloc_after(PyObject *module, PyObject *args)
 	return Py_NewRef(Py_None);
 }
 
+static PyObject *slow_io(PyObject *module, PyObject *seconds)
+{
+	(void)module;
+	double delay = 0;
+	if (sand_py_double(seconds, "seconds", &delay) != 0)
+	{
+		return NULL;
+	}
+	sand_io_slow_down(delay);
+	return Py_NewRef(Py_None);
+}
+
 static PyObject *fail_io_after(PyObject *module, PyObject *args)
 {
 	(void)module;
@@ -776,6 +788,8 @@ static PyMethodDef methods[] = {
      "allocated_bytes()\n--\n\nBytes that the core holds now, over all objects."},
     {"fail_alloc_after", fail_alloc_after, METH_VARARGS,
      "fail_alloc_after(countdown)\n--\n\nFor tests: the core's allocation number countdown from now fails; 0 = off."},
+    {"slow_io", slow_io, METH_O,
+     "slow_io(seconds)\n--\n\nFor tests: every file call of the core takes this much longer; 0 = off."},
     {"fail_io_after", fail_io_after, METH_VARARGS,
      "fail_io_after(countdown, os_error)\n--\n\nFor tests: the core's file call number countdown from now fails; 0 = "
      "off."},

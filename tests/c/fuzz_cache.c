@@ -23,6 +23,8 @@ enum
 	AT_TABLE_CHECKSUM = 72,
 	AT_EXACT_COUNT = 112,
 	AT_BASE_IDENTITY = 120,
+	AT_NOTES_CHECKSUM = 208,
+	AT_NOTE_BYTES = 216,
 	ENTRY_COMPONENTS = 28,
 	ENTRY_OFFSET = 32,
 	ENTRY_BYTES = 40,
@@ -59,6 +61,12 @@ static void sign_array(unsigned char *bytes, size_t size, unsigned char *entry)
 	uint64_t exact = get_u32(entry, ENTRY_ENCODING) == 0
 	                     ? 0
 	                     : (uint64_t)get_u32(bytes, AT_EXACT_COUNT) * get_u32(entry, ENTRY_COMPONENTS) * 4;
+	uint32_t encoding = get_u32(entry, ENTRY_ENCODING);
+	if (encoding == 4 || encoding == 5) // no pieces: one row, or nothing
+	{
+		piece_count = 0;
+		exact = encoding == 4 ? (uint64_t)get_u32(entry, ENTRY_COMPONENTS) * 4 : 0;
+	}
 	uint64_t lead = piece_count * PIECE_BYTES + exact;
 	if (offset > size || lead > size - offset)
 	{
@@ -113,6 +121,11 @@ static uint64_t sign(unsigned char *bytes, size_t size, uint64_t base_identity)
 	{
 		put_u64(bytes, AT_BASE_IDENTITY, base_identity);
 	}
+	uint32_t note_bytes = is_old ? 0 : get_u32(bytes, AT_NOTE_BYTES);
+	if (note_bytes > 0 && note_bytes <= size)
+	{
+		put_u64(bytes, AT_NOTES_CHECKSUM, sand_hash64(bytes + size - note_bytes, note_bytes, 0));
+	}
 	size_t at = header_bytes - 8;
 	put_u64(bytes, at, sand_hash64(bytes, at, 0));
 	return get_u64(bytes, at);
@@ -149,7 +162,7 @@ static void parse_frame(unsigned char *bytes, size_t size, unsigned mode)
 	{
 		SandCacheFrame frame;
 		SandError err = {0};
-		SandCacheWanted wanted = {.every = (mode & 8u) != 0 ? 3 : 1, .thread_count = 1};
+		SandCacheWanted wanted = {.every = (mode & 8u) != 0 ? 3 : 1, .thread_count = 1, .has_notes = true};
 		SandStatus status =
 		    sand_cache_parse("bytes", own, size, base_size > 0 ? base : NULL, base_size, &wanted, &frame, &err);
 		if (status == SAND_OK)
@@ -161,6 +174,7 @@ static void parse_frame(unsigned char *bytes, size_t size, unsigned mode)
 				size_t bytes_of = (size_t)frame.count * frame.arrays[i].component_count * 4;
 				sum += sand_hash64(frame.arrays[i].data, bytes_of, 0);
 			}
+			sum += sand_hash64(frame.notes, frame.note_bytes, 0);
 			if (sum == 0 && frame.count > 0 && frame.array_count > 1)
 			{
 				abort(); // as good as impossible

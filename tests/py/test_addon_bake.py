@@ -1,5 +1,6 @@
 """The add-on's bake without Blender: killed at any moment it goes on as if it had never stopped."""
 
+import errno
 import json
 import os
 import pathlib
@@ -51,9 +52,23 @@ the_job = job.Job(
 )
 if options.pop("is_estimate_off", False):
     bake.Bake._check_room = lambda *_: None
+options_seam = options.pop("seam", [])
+bake.engine.core.slow_io = sys.modules["barchan._core"].slow_io
+bake.engine.core.fail_io_after = sys.modules["barchan._core"].fail_io_after
 run = bake.Bake(the_job, **options)
 seen = [-1]
+seam = options_seam  # what happens to the disk when so many frames are done: (frames, kind, value)
 def tell(progress):
+    if seam and progress.frames_done >= seam[0] and progress.state == "BAKING":
+        kind, value = seam[1:3]
+        seam.clear()
+        if kind == "remove":
+            import shutil
+            shutil.rmtree(folder)
+        elif kind == "slow":
+            bake.engine.core.slow_io(value)
+        else:
+            bake.engine.core.fail_io_after(1, value)
     if progress.frames_done != seen[0]:
         seen[0] = progress.frames_done
         print(progress.frames_done, flush=True)
@@ -146,7 +161,7 @@ def test_frames_say_what_every_element_is_by_name(tmp_path):
         names = [notes["sources"][k] for k in arrays["source"]]
         assert names[0] == "Crate" and names[1] == "Block" and names[-1] == "Tap" and set(names) == {"Crate", "Block", "Tap"}
         shapes = [notes["shapes"][k] for k in arrays["shape"]]
-        assert shapes[0]["name"] == "Crate" and shapes[1]["name"] == shapes[-1]["name"] == "Tetrahedron"
+        assert shapes[0]["name"] == "Crate" and shapes[1]["name"].lower() == shapes[-1]["name"].lower() == "tetrahedron"
         assert shapes[1]["sphere_count"] == 4 and len(shapes[1]["centres"]) == 4
         assert notes["materials"][arrays["material"][1]]["name"] == "Sand"
         assert notes["materials"][arrays["material"][0]]["density"] == 2600.0
@@ -265,6 +280,36 @@ def test_the_limit_refuses_before_the_start_and_stops_in_between(tmp_path):
     assert all(found[name] == expected[name] for name in found if name != "loads.csv")
     assert finish(folder, resume=True)["state"] == "DONE"
     assert contents(folder) == expected
+
+
+def test_a_disk_that_fills_up_turns_read_only_or_goes_away_is_one_sentence_and_frames_stay(tmp_path):
+    assert finish(tmp_path / "whole")["state"] == "DONE"
+    expected = contents(tmp_path / "whole")
+    for kind, value, words in (
+        ("full", errno.ENOSPC, "free some room"),
+        ("read-only", errno.EROFS, "ead-only"),
+        ("broken", errno.EIO, "frame_0000"),
+    ):
+        folder = tmp_path / kind
+        result = finish(folder, seam=[6, kind, value])
+        assert result["state"] == "FAILED" and words in result["error"], result
+        assert 6 <= result["done"] < LAST
+        found = contents(folder)
+        assert all(found[name] == expected[name] for name in found if name.startswith("frame_"))
+        assert len(found) == result["done"] + 1
+        left = [path.name for path in folder.iterdir() if ".tmp" in path.name or path.name == "lock.sand"]
+        assert left == [], left
+        assert finish(folder, resume=True)["state"] == "DONE"
+        assert contents(folder) == expected
+    result = finish(tmp_path / "gone", seam=[6, "remove", 0])
+    assert result["state"] == "FAILED" and str(tmp_path / "gone") in result["error"], result
+
+
+def test_a_slow_disk_delays_the_bake_and_changes_nothing(tmp_path):
+    assert finish(tmp_path / "whole", 12)["state"] == "DONE"
+    result = finish(tmp_path / "slow", 12, seam=[2, "slow", 0.004])
+    assert result["state"] == "DONE", result
+    assert contents(tmp_path / "slow") == contents(tmp_path / "whole")
 
 
 def test_a_second_baker_is_refused(tmp_path):
