@@ -35,6 +35,17 @@ def test_every_band_is_met_at_small_size(shared_lab, name):
     assert result.is_met, result.error
 
 
+@pytest.mark.skipif(os.environ.get("BARCHAN_VALIDATE") != "all", reason="a software device is slow: BARCHAN_VALIDATE=all")
+@pytest.mark.parametrize("name", ["chung_restitution", "slip_to_roll", "chung_oblique"])
+def test_the_main_bands_are_met_on_gl(name):
+    if not any(device["is_usable"] for device in barchan.devices()):
+        pytest.skip("no GPU here")
+    result = run_experiment(EXPERIMENTS[name], Lab("gl"))
+    for check, found, is_met in result.outcomes():
+        print(check.what, found, (check.low, check.high), is_met)
+    assert result.is_met, result.error
+
+
 def test_every_number_has_a_band_with_a_source():
     names = [check.name for experiment in EXPERIMENTS.values() for check in experiment.checks]
     assert len(names) > 30
@@ -167,6 +178,7 @@ def test_robust_line_passes_over_strays():
     y[::17] += 5
     slope, offset, _ = measure.robust_line(x, y)
     assert slope == pytest.approx(-2, abs=0.03) and offset == pytest.approx(3, abs=0.03)
+    assert measure.robust_line(np.arange(6), [0, 0, 0, 0, 0, 7])[:2] == pytest.approx((0, 0), abs=1e-6)
 
 
 def test_half_of_exponential_forces_carry_what_theory_says():

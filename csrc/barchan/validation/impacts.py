@@ -404,7 +404,6 @@ EXPERIMENTS = (
         ),
         bell_restitution,
         {"small": 2, "full": 2},
-        True,
     ),
     Experiment(
         "chung_elastic",

@@ -49,8 +49,10 @@ def robust_line(x, y):
     for _ in range(20):
         slope, offset, fit = line(x, y, weights)
         rest = np.abs(y - slope * x - offset)
-        scale = 6 * np.median(rest) + 1e-12
+        scale = 6 * np.median(rest) + 1e-9 * (np.ptp(y) + 1e-9)
         weights = np.where(rest < scale, (1 - (rest / scale) ** 2) ** 2, 0)
+        if len(set(x[weights > 0])) < 2:
+            break  # what is left lies at one x: the line of the last round stands
     return slope, offset, fit
 
 

@@ -61,6 +61,16 @@ def as_data(results, about):
     return {**about, "is_met": all(result.is_met for result in results), "experiments": rows}
 
 
+def colours(plot):
+    """One per series; a series that is named like the one before it, and more, is its theory: the same colour."""
+    found, last, index = [], None, -1
+    for label, _, _, _ in plot.series:
+        index += last is None or not label.startswith(last + ",")
+        last = last if last is not None and label.startswith(last + ",") else label
+        found.append(COLOURS[index % len(COLOURS)])
+    return found
+
+
 def drawer():
     """A function that draws a Plot into a file, and its suffix."""
     try:
@@ -73,14 +83,14 @@ def drawer():
 
     def draw(plot, path):
         figure, axes = pyplot.subplots(figsize=(5.2, 3.6), dpi=100)
-        for i, (label, x, y, kind) in enumerate(plot.series):
+        for (label, x, y, kind), colour in zip(plot.series, colours(plot), strict=True):
             style = {"line": "-", "dash": "--", "points": "o"}[kind]
-            axes.plot(x, y, style, color=COLOURS[i % len(COLOURS)], label=label, markersize=4, linewidth=1.3)
+            axes.plot(x, y, style, color=colour, label=label, markersize=4, linewidth=1.3)
         axes.set(title=plot.title, xlabel=plot.x, ylabel=plot.y)
-        if plot.log_x:
-            axes.set_xscale("log")
-        if plot.log_y:
-            axes.set_yscale("log")
+        for is_log, scale, axis in ((plot.log_x, axes.set_xscale, axes.xaxis), (plot.log_y, axes.set_yscale, axes.yaxis)):
+            if is_log:
+                scale("log")
+                axis.set_minor_formatter("")  # else labels run into each other
         axes.grid(alpha=0.25)
         if len(plot.series) > 1:
             axes.legend(fontsize=7)
@@ -126,8 +136,7 @@ def draw_svg(plot, path):
             lines.append('<text x="%g" y="%g" text-anchor="%s">%s</text>' % (*at, text))
     lines.append('<text x="%g" y="%g" text-anchor="middle">%s</text>' % (width / 2, height - 10, html.escape(plot.x)))
     lines.append('<text transform="translate(14 %g) rotate(-90)" text-anchor="middle">%s</text>' % (height / 2, html.escape(plot.y)))
-    for i, (label, x, y, kind) in enumerate(plot.series):
-        colour = COLOURS[i % len(COLOURS)]
+    for i, ((label, x, y, kind), colour) in enumerate(zip(plot.series, colours(plot), strict=True)):
         points = [p for p in place(np.ravel(x), np.ravel(y)) if np.isfinite(p).all()]
         if kind == "points":
             lines += ['<circle cx="%.1f" cy="%.1f" r="2.6" fill="%s"/>' % (*p, colour) for p in points]
