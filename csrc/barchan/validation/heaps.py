@@ -59,7 +59,7 @@ def slope(centres, radii, base, size):
     rho, z = np.repeat(where[used] * base, 12), highest[:rings][used].ravel()
     kept = np.isfinite(z)
     if kept.sum() < 8 or np.ptp(rho[kept]) == 0:  # nothing lies there
-        return 0.0, rho[kept], z[kept]
+        return math.nan, rho[kept], z[kept]
     gradient, _, _ = measure.robust_line(rho[kept], z[kept])
     return math.degrees(math.atan(-gradient)), rho[kept], z[kept]
 
@@ -190,7 +190,7 @@ def preset_angles(lab):
         ]
         angle = measure.estimate(angles)
         values[name] = angle
-        if angle.half_width > WIDEST:
+        if not angle.half_width <= WIDEST:  # also when there were no flanks: the column stands as the tube left it
             lab.note("%s has no angle of its own: %.0f +- %.0f degrees" % (name, angle.mean, angle.half_width))
             continue
         rows[name] = {
