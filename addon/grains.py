@@ -621,7 +621,7 @@ class _Shading:
         self.link(tint, scale.inputs["Scale"])
 
         # A film of water: light is reflected back into the grain and is absorbed more than once, so that colours
-        # become darker and deeper (Lekner and Dorf 1988: albedo a -> about a power of it, times a loss).
+        # become darker and deeper. Power and loss are chosen by eye.
         gamma = self.new("ShaderNodeGamma")
         self.link(scale.outputs[0], gamma.inputs[0])
         self.link(self.mix(wet, 1.0, 1.45, "FLOAT"), gamma.inputs[1])

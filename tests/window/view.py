@@ -92,7 +92,8 @@ def check_none():
     share = sandy_share(picture("hidden"))
     scene.barchan.carrier.hide_set(False)
     os.remove(os.path.join(OUT, "view_hidden.png"))
-    if share > 0.02:  # outlines of selected objects are orange too
+    # 0.7 % was found where 0.5 % was allowed; why was not looked into, and it was not run with this limit.
+    if share > 0.02:
         raise AssertionError(f"{100 * share:.1f} % of the view is sand-coloured though it is hidden")
 
 
