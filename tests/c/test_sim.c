@@ -630,11 +630,11 @@ static void settled_bed_falls_asleep_and_wakes_when_hit(void)
 	CHECK_STATUS(sand_sim_save(run.sim, &bytes, &byte_count, &err), SAND_OK, &err);
 	double place[3] = {0, 0, 0.25}, velocity[3] = {0, 0, -3};
 	int32_t awake = 0;
-	memcpy((char *)bytes + 64, place, sizeof(place));
-	memcpy((char *)bytes + 64 + 56, velocity, sizeof(velocity));
-	memcpy((char *)bytes + 64 + 104, &awake, sizeof(awake));
-	uint64_t checksum = sand_hash64((char *)bytes + 64, byte_count - 64, sand_hash64(bytes, 56, 0));
-	memcpy((char *)bytes + 56, &checksum, sizeof(checksum));
+	memcpy((char *)bytes + 72, place, sizeof(place));
+	memcpy((char *)bytes + 72 + 56, velocity, sizeof(velocity));
+	memcpy((char *)bytes + 72 + 104, &awake, sizeof(awake));
+	uint64_t checksum = sand_hash64((char *)bytes + 72, byte_count - 72, sand_hash64(bytes, 64, 0));
+	memcpy((char *)bytes + 64, &checksum, sizeof(checksum));
 	CHECK_STATUS(sand_sim_load(run.sim, bytes, byte_count, &err), SAND_OK, &err);
 	sand_free(bytes);
 	int fewest = CLOUD_COUNT;
@@ -729,7 +729,7 @@ static void every_saved_field_matters(void)
 	              {"momentum", 80}, {"flags", 104},      {"quiet", 108}};
 	enum
 	{
-		HEADER = 64,
+		HEADER = 72,
 		RECORD = 112,
 		FIELDS = sizeof(fields) / sizeof(fields[0])
 	};
