@@ -268,6 +268,10 @@ class Failure(Exception):
     pass
 
 
+class Skip(Exception):
+    """What this Blender cannot do here; the message says what is missing. Shown, and not counted as passed."""
+
+
 def check(condition, sentence):
     if not condition:
         raise Failure(sentence)
@@ -315,6 +319,8 @@ def main(names):
         except Failure as failure:
             failed += 1
             print(f"FAILED {name}: {failure}", flush=True)
+        except Skip as reason:
+            print(f"SKIPPED {name}: {reason}", flush=True)
         except BaseException as error:
             failed += 1
             traceback.print_exc()

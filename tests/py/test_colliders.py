@@ -394,11 +394,20 @@ def test_every_key_changes_the_scene():
         "release": {"grain": 0, "track": track, "release": 0.5},
     }
     base = {"positions": clod_positions(), "planes": None, "materials": [{}, {}]}
-    hashes = {name: make_scene(**base, colliders=[one]).hash for name, one in colliders.items()}
-    hashes.update({name: make_scene(**base, bodies=[one]).hash for name, one in bodies.items()})
-    hashes["none"] = make_scene(**base).hash
-    hashes["twice"] = make_scene(**base, colliders=2 * [colliders["plain"]]).hash
-    assert len(set(hashes.values())) == len(hashes), hashes
+    hashes, motions = {}, {}
+    for name, more in (
+        [(name, {"colliders": [one]}) for name, one in colliders.items()]
+        + [(name, {"bodies": [one]}) for name, one in bodies.items()]
+        + [("none", {}), ("twice", {"colliders": 2 * [colliders["plain"]]})]
+    ):
+        scene = make_scene(**base, **more)
+        hashes[name] = scene.hash
+        motions[name] = barchan.Sim(scene, threads=1, allow_overlap=True).motion_hash(1.5)
+    # What the grains are and how they are moved are hashed apart, so that a longer range is the same scene.
+    assert len(set(zip(hashes.values(), motions.values()))) == len(hashes), (hashes, motions)
+    moved = {"track", "begin", "interval", "samples", "turn", "frames", "frames begin", "frames interval", "vertices", "body track"}
+    moved |= {"body samples", "release"}
+    assert {name for name in motions if motions[name]} == moved, motions
     assert make_scene(**base, colliders=[], bodies=()).hash == hashes["none"]
     assert make_scene(**base, colliders=None, bodies=None).hash == hashes["none"]
     same = {"mesh": floor, "material": 0, "track": None, "frames": None}

@@ -41,7 +41,7 @@ def test_build_info_says_how_it_was_built():
     assert info["version"] == barchan.__version__
     assert info["asserts"] in (True, False)
     assert info["python_target"] == "0x030b0000"
-    assert info["cache_version"] == 2
+    assert info["cache_version"] == 3
 
 
 @pytest.mark.parametrize("name", [name for name in dir(_core) if not name.startswith("_")])

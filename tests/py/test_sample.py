@@ -52,7 +52,8 @@ def test_a_cube_is_covered_evenly(mesh):
     body = barchan.sample(mesh, 0.05)
     fit = body["fit"]
     print(fit)
-    assert set(body) == BODY_KEYS | {"radius", "spacing", "offset"}
+    assert set(body) == BODY_KEYS | {"radius", "spacing", "offset", "engine"}
+    assert body["engine"] == {"engine": "cpu", "device": None, "note": ""}
     assert set(fit) == FIT_KEYS
     centres = body["centres"]
     assert centres.dtype == np.float32 and centres.shape == (fit["sphere_count"], 3)

@@ -17,7 +17,6 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SUITE = "trixie"  # Blender 4.3
-MIRROR = "http://deb.debian.org/debian"
 PACKAGES = "blender xvfb libgl1-mesa-dri libegl1 imagemagick python3-numpy fonts-dejavu-core"
 MOUNTED = """
 set -e
@@ -51,7 +50,7 @@ def prepare(root):
     if stamp.exists() and stamp.read_text() == PACKAGES:
         return
     if not (root / "bin" / "sh").exists():
-        subprocess.run(["debootstrap", "--variant=minbase", SUITE, str(root), MIRROR], check=True)
+        subprocess.run(["debootstrap", "--variant=minbase", SUITE, str(root)], check=True)
     install = "export DEBIAN_FRONTEND=noninteractive; apt-get update && apt-get install -y --no-install-recommends "
     if inside(root, install + PACKAGES) != 0:
         sys.exit("run.py: the packages cannot be installed: see the lines above.")
