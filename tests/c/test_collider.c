@@ -1265,6 +1265,7 @@ static void bounds_hold_all_places(void)
 
 // ---- what it is made from -------------------------------------------------------------------------------------------
 
+// Of what it is, then of how it moves, to the end of its track.
 static uint64_t hash_of(const SandColliderDesc *desc)
 {
 	SandCollider *collider = NULL;
@@ -1275,6 +1276,7 @@ static uint64_t hash_of(const SandColliderDesc *desc)
 	}
 	uint64_t hash = sand_collider_hash(collider, 7);
 	CHECK(hash != sand_collider_hash(collider, 8));
+	hash = sand_collider_motion_hash(collider, 1000, hash);
 	sand_collider_destroy(collider);
 	return hash;
 }
