@@ -235,43 +235,22 @@ def read_notes(folder):
 # The bake
 
 
-class Bake:
-    """One bake. run() does the work, on the calling thread or, after start(), on its own; progress, error and warnings
-    may be read from any thread, cancel() called from any thread.
+class Worker:
+    """Work on a thread of its own that any thread may stop. Who inherits has run(), and keeps its simulation in _sim."""
 
-    Without resume everything is baked anew. With it the good frames of the range stay and what is missing or damaged is
-    baked, as if the bake had never stopped; from resume_frame on frames are baked again although they are there."""
+    name = "work"  # for people
 
-    def __init__(self, job, resume=False, resume_frame=None):
-        if engine.core is None:
-            raise BakeError(engine.problem)
-        if resume_frame is not None and not job.frame_start <= resume_frame <= job.frame_end:
-            raise BakeError(
-                f"Frame {resume_frame} is not in the range to bake, {job.frame_start} to {job.frame_end}; "
-                "go to a frame of the range"
-            )
-        self.job = job
-        self.resume = resume
-        self.resume_frame = resume_frame
-        self.progress = Progress(frame_count=job.frame_count)
-        self.error = ""
-        self.warnings = []
-        self.settings_hash = 0
-        self.engine_name = ""  # what simulates, for people; "" before it is known
-        self.baked_count = 0  # frames that this run has put on disk
-        self.assembled = None  # assembly.Assembled, once it is made
+    def __init__(self):
         self._cancel = engine.core.Cancel()  # for what samples meshes
         self._cancelled = threading.Event()
         self._sim = None
         self._thread = None
 
     def start(self):
-        """Runs on a thread of its own."""
-        self._thread = threading.Thread(target=self.run, name="barchan bake", daemon=True)
+        self._thread = threading.Thread(target=self.run, name="barchan " + self.name, daemon=True)
         self._thread.start()
 
     def cancel(self):
-        """The frames simulated so far stay."""
         self._cancelled.set()
         self._cancel.cancel()
         sim = self._sim
@@ -282,6 +261,41 @@ class Bake:
         """Waits for the thread of start() to end, at most timeout seconds."""
         if self._thread is not None:
             self._thread.join(timeout)
+
+    def _stop_if_cancelled(self):
+        if self._cancelled.is_set():
+            raise engine.core.Cancelled(f"The {self.name} was stopped")
+
+
+class Bake(Worker):
+    """One bake. run() does the work, on the calling thread or, after start(), on its own; progress, error and warnings
+    may be read from any thread, cancel() called from any thread.
+
+    Without resume everything is baked anew. With it the good frames of the range stay and what is missing or damaged is
+    baked, as if the bake had never stopped; from resume_frame on frames are baked again although they are there. After
+    cancel() the frames simulated so far stay."""
+
+    name = "bake"
+
+    def __init__(self, job, resume=False, resume_frame=None):
+        if engine.core is None:
+            raise BakeError(engine.problem)
+        if resume_frame is not None and not job.frame_start <= resume_frame <= job.frame_end:
+            raise BakeError(
+                f"Frame {resume_frame} is not in the range to bake, {job.frame_start} to {job.frame_end}; "
+                "go to a frame of the range"
+            )
+        super().__init__()
+        self.job = job
+        self.resume = resume
+        self.resume_frame = resume_frame
+        self.progress = Progress(frame_count=job.frame_count)
+        self.error = ""
+        self.warnings = []
+        self.settings_hash = 0
+        self.engine_name = ""  # what simulates, for people; "" before it is known
+        self.baked_count = 0  # frames that this run has put on disk
+        self.assembled = None  # assembly.Assembled, once it is made
 
     def run(self, on_progress=None):
         """Bakes all frames, never raises: the outcome is in progress.state, and in error when it FAILED.
@@ -311,10 +325,6 @@ class Bake:
         self.progress = dataclasses.replace(self.progress, state=state, **changes)
         if self._on_progress is not None:
             self._on_progress(self.progress)
-
-    def _stop_if_cancelled(self):
-        if self._cancelled.is_set():
-            raise engine.core.Cancelled("The bake was stopped")
 
     def _prepare(self):
         """Everything that can fail for a reason the user can mend, before any older frame is touched."""

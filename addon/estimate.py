@@ -6,7 +6,6 @@ this machine, engine and device; or one sentence. Nothing is written.
 """
 
 import dataclasses
-import threading
 import time
 
 from . import assembly, bake, engine
@@ -42,37 +41,17 @@ class Estimate:
         )
 
 
-class Estimation:
+class Estimation(bake.Worker):
     """One estimate under way. Any thread may look at result, error and is_finished."""
 
+    name = "estimate"
+
     def __init__(self, the_job):
+        super().__init__()
         self.job = the_job
         self.result = None
         self.error = ""
         self.is_finished = False
-        self._cancelled = threading.Event()
-        self._cancel = engine.core.Cancel()
-        self._sim = None
-        self._thread = None
-
-    def start(self):
-        self._thread = threading.Thread(target=self.run, name="barchan estimate", daemon=True)
-        self._thread.start()
-
-    def cancel(self):
-        self._cancelled.set()
-        self._cancel.cancel()
-        sim = self._sim
-        if sim is not None:
-            sim.cancel()
-
-    def join(self, timeout=None):
-        if self._thread is not None:
-            self._thread.join(timeout)
-
-    def _stop_if_cancelled(self):
-        if self._cancelled.is_set():
-            raise engine.core.Cancelled("The estimate was stopped")
 
     def run(self):
         """Never raises: the outcome is in result or error, both empty when it was cancelled."""
