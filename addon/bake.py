@@ -38,7 +38,7 @@ LOADS_HEADER = ("frame", "seconds", "object", "fx", "fy", "fz", "tx", "ty", "tz"
 
 @dataclasses.dataclass(frozen=True)
 class Progress:
-    """What a bake is doing now. state: WAITING, PREPARING, BAKING, DONE, STOPPED or FAILED."""
+    """What a bake is doing now. state: WAITING, EXPORTING (the scene is read), PREPARING, BAKING, DONE, STOPPED or FAILED."""
 
     state: str = "WAITING"
     frame: int = 0  # last frame that is durable
@@ -48,9 +48,12 @@ class Progress:
     seconds_left: float = -1.0  # s, negative while unknown
     byte_estimate: int = 0  # of the whole range on disk, 0 while unknown
     grain_steps: float = 0.0  # grains times time steps per second of this run, 0 while unknown
+    share_read: float = 0.0  # of the animation, while EXPORTING
 
     @property
     def fraction(self):
+        if self.state == "EXPORTING":
+            return self.share_read
         return self.frames_done / self.frame_count if self.frame_count else 0.0
 
     @property
@@ -63,6 +66,7 @@ class Progress:
             return f"Baking {100 * self.fraction:.0f} % ({self.frames_done}/{self.frame_count}{left})"
         return {
             "WAITING": "Waiting",
+            "EXPORTING": f"Exporting {100 * self.share_read:.0f} %",
             "PREPARING": "Filling meshes with grains",
             "DONE": "Baked",
             "STOPPED": "Stopped",
@@ -296,6 +300,13 @@ class Bake(Worker):
         self.engine_name = ""  # what simulates, for people; "" before it is known
         self.baked_count = 0  # frames that this run has put on disk
         self.assembled = None  # assembly.Assembled, once it is made
+
+    @property
+    def is_finished(self):
+        return self.progress.is_finished
+
+    def text(self):
+        return self.progress.text()
 
     def run(self, on_progress=None):
         """Bakes all frames, never raises: the outcome is in progress.state, and in error when it FAILED.

@@ -13,7 +13,7 @@ import bpy
 import numpy as np
 from bpy.props import EnumProperty, StringProperty
 
-from . import assembly, bake, engine, estimate, export, job, playback, properties
+from . import assembly, bake, engine, estimate, export, job, operators, playback, properties, stage
 
 MANY_GRAINS = 2_000_000  # more than this is asked about
 LATTICE = math.sqrt(2.0)  # grains per cube of the spacing: the densest lattice
@@ -174,7 +174,7 @@ def _fingerprint(scene):
     return export.fingerprint(scene) + repr((first, last, settings.threads, settings.engine, settings.is_exact))
 
 
-class BARCHAN_OT_estimate(bpy.types.Operator):
+class BARCHAN_OT_estimate(stage.Read, bpy.types.Operator):
     """Run the first steps of this scene on this machine, and say what the bake will take. Esc stops it; nothing is written"""
 
     bl_idname = "barchan.estimate"
@@ -183,8 +183,6 @@ class BARCHAN_OT_estimate(bpy.types.Operator):
 
     @classmethod
     def poll(cls, context):
-        from . import operators
-
         if not operators.is_ready(cls):
             return False
         if estimate.running is not None:
@@ -195,15 +193,16 @@ class BARCHAN_OT_estimate(bpy.types.Operator):
             return False
         return True
 
-    def _make(self, context):
-        try:
-            with playback.paused():
-                the_job = export.make_job(context)
-        except (job.BakeError, MemoryError) as error:
-            self._keep(context.scene, None, engine.sentence(error))
-            self.report({"ERROR"}, engine.sentence(error))
-            return None
+    def _make_run(self, the_job):
         return estimate.Estimation(the_job)
+
+    def _set_running(self, run):
+        estimate.running = run
+
+    def _refuse(self, scene, sentence):
+        if scene is not None:
+            self._keep(scene, None, sentence)
+        self.report({"ERROR"}, sentence)
 
     def _keep(self, scene, result, text):
         _results[scene.session_uid] = (_fingerprint(scene), result, text)
@@ -221,46 +220,17 @@ class BARCHAN_OT_estimate(bpy.types.Operator):
         return {"FINISHED"}
 
     def execute(self, context):
-        run = self._make(context)
-        if run is None:
+        try:
+            with playback.paused():
+                run = estimate.Estimation(export.make_job(context))
+        except (job.BakeError, MemoryError) as error:
+            self._refuse(context.scene, engine.sentence(error))
             return {"CANCELLED"}
         run.run()
         return self._finish(context.scene, run)
 
     def invoke(self, context, _event):
-        if bpy.app.background or context.window is None:
-            return self.execute(context)
-        run = self._make(context)
-        if run is None:
-            return {"CANCELLED"}
-        self._run = estimate.running = run
-        self._scene_uid = context.scene.session_uid
-        self._timer = context.window_manager.event_timer_add(0.2, window=context.window)
-        context.window_manager.modal_handler_add(self)
-        run.start()
-        return {"RUNNING_MODAL"}
-
-    def modal(self, context, event):
-        from . import operators
-
-        if event.type == "ESC" and event.value == "PRESS":
-            self._run.cancel()
-            return {"RUNNING_MODAL"}
-        if event.type != "TIMER" or not self._run.is_finished:
-            return {"PASS_THROUGH"}
-        self._run.join()
-        self._end(context)
-        operators.redraw_panels(context)
-        scene = next((one for one in bpy.data.scenes if one.session_uid == self._scene_uid), None)
-        return self._finish(scene, self._run)
-
-    def cancel(self, context):
-        estimate.stop_running()
-        self._end(context)
-
-    def _end(self, context):
-        estimate.running = None
-        context.window_manager.event_timer_remove(self._timer)
+        return self._begin(context) if stage.has_window(context) else self.execute(context)
 
 
 class BARCHAN_OT_fix(bpy.types.Operator):
@@ -279,8 +249,6 @@ class BARCHAN_OT_fix(bpy.types.Operator):
 
     @classmethod
     def poll(cls, context):
-        from . import operators
-
         return operators.is_ready(cls) and operators.is_in_object_mode(cls, context)
 
     def execute(self, context):

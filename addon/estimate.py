@@ -53,6 +53,9 @@ class Estimation(bake.Worker):
         self.error = ""
         self.is_finished = False
 
+    def text(self):
+        return "Running the first steps"
+
     def run(self):
         """Never raises: the outcome is in result or error, both empty when it was cancelled."""
         core = engine.core

@@ -2,14 +2,15 @@
 """export: Blender meshes -> contiguous NumPy arrays. The only reader of bpy meshes.
 
 Comes in: a scene with marked objects, or one object. Goes out: a job.Job, everything in SI units (one Blender unit is one
-metre), or the object's Unplaced mesh. What is animated is read over the whole frame range before the bake starts, so that
-the timeline is free while it runs. Main thread only. Bad geometry is passed on as it is: the core names what is wrong.
+metre), or the object's Unplaced mesh. What is animated is read over the whole frame range before the bake starts, in slices where a
+window waits, so that the timeline is free all the time. Main thread only. Bad geometry is passed on as it is: the core names what is wrong.
 """
 
 import dataclasses
 import hashlib
 import fractions
 import math
+import time
 
 import bpy
 import numpy as np
@@ -228,7 +229,7 @@ class _Watch:
     what it is."""
 
     def __init__(self, ob, samples, last_frame, tail_frame, is_shape_read):
-        self.ob = ob
+        self.uid, self.name = ob.session_uid, ob.name  # an undo between two looks replaces the object
         self.samples = samples  # per frame
         self.last_frame, self.tail_frame = last_frame, tail_frame
         self.count = 0  # samples up to the last frame
@@ -236,8 +237,8 @@ class _Watch:
         self.matrices = []
         self.shapes = [] if is_shape_read else None  # a shape like the first one is the first one
 
-    def look(self, depsgraph, frame):
-        evaluated = _evaluated_mark(self.ob, depsgraph)
+    def look(self, ob, depsgraph, frame):
+        evaluated = _evaluated_mark(ob, depsgraph)
         matrix = np.array(evaluated.matrix_world, np.float64)
         if frame <= self.last_frame:
             self.count += 1
@@ -256,7 +257,7 @@ class _Watch:
         first = self.shapes[0]
         if len(vertices) != len(first) or not np.array_equal(triangles, self.triangles):
             raise BakeError(
-                f"The mesh of '{self.ob.name}' has {len(vertices)} vertices and {len(triangles)} triangles on frame "
+                f"The mesh of '{self.name}' has {len(vertices)} vertices and {len(triangles)} triangles on frame "
                 f"{float(frame):g}, but {len(first)} and {len(self.triangles)}, or joined otherwise, on frame "
                 f"{self.first_frame}; it may bend during a bake, but it must keep its vertices and faces"
             )
@@ -284,24 +285,6 @@ class _Watch:
         """(F,N,3) float32; vertices = those of the mesh where no shapes were read."""
         shapes = self.shapes if self.shapes is not None else [vertices] * len(self.matrices)
         return np.stack([_transform(v, m[:3, :3], m[:3, 3]) for v, m in zip(shapes, self.matrices)])
-
-
-def _walk(context, watches, frame_start, frame_end, tell):
-    """Looks at every watched object at its own times, in one pass over the frames. tell(share that is done)."""
-    scene = context.scene
-    if not watches:
-        return
-    shares = sorted({fractions.Fraction(k, watch.samples) for watch in watches for k in range(watch.samples)})
-    for frame in range(frame_start, frame_end + 1):
-        tell((frame - frame_start) / (frame_end - frame_start + 1))
-        for share in shares:
-            time = frame + share
-            due = [w for w in watches if time <= w.tail_frame and not w.is_over and (share * w.samples).denominator == 1]
-            if due:
-                scene.frame_set(frame, subframe=float(share))
-                depsgraph = context.evaluated_depsgraph_get()
-                for watch in due:
-                    watch.look(depsgraph, time)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -582,72 +565,234 @@ def _watches(colliders, bodies, emitters, frame_start, frame_end, tail_end):
     return found
 
 
-def make_job(context, tell=lambda fraction: None):
-    """The whole bake as plain arrays and numbers. Raises BakeError with the sentence. tell(0 to 1) is called on the way.
-    The scene is on the frame it was on before when this returns or raises."""
-    scene = context.scene
-    settings = scene.barchan
-    sand, colliders, bodies, emitters, outflows, forces = (
-        objects_of_type(scene, name) for name in ("SAND", "COLLIDER", "BODY", "EMITTER", "OUTFLOW", "FORCE")
+READ_AS = (  # field of job.Job, type of object
+    ("sand", "SAND"),
+    ("colliders", "COLLIDER"),
+    ("bodies", "BODY"),
+    ("emitters", "EMITTER"),
+    ("outflows", "OUTFLOW"),
+    ("forces", "FORCE"),
+)
+# Modifiers whose state on a frame comes from the frame before it.
+ORDERED_MODIFIERS = {"CLOTH", "DYNAMIC_PAINT", "FLUID", "PARTICLE_SYSTEM", "SOFT_BODY"}
+
+
+def _has_simulation(tree, seen):
+    if tree is None or tree in seen:
+        return False
+    seen.add(tree)
+    return any(
+        node.bl_idname == "GeometryNodeSimulationOutput" or _has_simulation(getattr(node, "node_tree", None), seen)
+        for node in tree.nodes
     )
-    if not sand and not bodies and not emitters:
-        raise BakeError("There is no sand in this scene; select a closed mesh and press Sand")
-    frame_start, frame_end = properties.frame_range(scene)
-    if frame_end < frame_start:
-        raise BakeError(
-            f"The frame range is reversed: it starts at {frame_start} and ends at {frame_end}; "
-            "set an end that is not before the start"
+
+
+def is_ordered(scene):
+    """True when Blender simulates something in the scene: its frames are right only when they come one after the other."""
+    seen = set()
+    return any(
+        ob.rigid_body is not None
+        or any(
+            modifier.type in ORDERED_MODIFIERS or (modifier.type == "NODES" and _has_simulation(modifier.node_group, seen))
+            for modifier in ob.modifiers
         )
-    _check_other_scenes(scene, sand + colliders + bodies + emitters)
-    frame_seconds = scene.render.fps_base / scene.render.fps
-    tail_end = frame_end + math.ceil(TAIL_SECONDS / frame_seconds)
-    watches = _watches(colliders, bodies, emitters, frame_start, frame_end, tail_end)
-    frame, subframe = scene.frame_current, scene.frame_subframe
-    is_elsewhere = frame != frame_start or subframe != 0.0 or len(watches) > 0
-    try:
-        _walk(context, list(watches.values()), frame_start, tail_end, tell)
-        if is_elsewhere:
-            scene.frame_set(frame_start)
-        depsgraph = context.evaluated_depsgraph_get()
-        read = {
-            "grains": _read_grains(settings, depsgraph),
-            "sand": tuple(_read_sand(ob, depsgraph) for ob in sand),
-            "colliders": tuple(
-                _read_collider(ob, depsgraph, watches.get(ob.session_uid), frame_seconds) for ob in colliders
-            ),
-            "bodies": tuple(
-                _read_body(ob, depsgraph, watches.get(ob.session_uid), frame_start, frame_seconds) for ob in bodies
-            ),
-            "emitters": tuple(
-                _read_emitter(ob, depsgraph, watches.get(ob.session_uid), frame_start, frame_end, frame_seconds)
-                for ob in emitters
-            ),
-            "outflows": tuple(_read_outflow(ob, depsgraph) for ob in outflows),
-            "forces": tuple(_read_force(ob, depsgraph) for ob in forces),
-        }
-    finally:
-        if is_elsewhere:
-            scene.frame_set(frame, subframe=subframe)
-    return job.Job(
-        **read,
-        folder=properties.cache_folder(scene),
-        frame_start=frame_start,
-        frame_end=frame_end,
-        frame_seconds=frame_seconds,
-        gravity=tuple(scene.gravity) if scene.use_gravity else (0.0, 0.0, 0.0),
-        drag=settings.drag,
-        wind=tuple(settings.wind),
-        radius=settings.radius,
-        shape=settings.shape,
-        density=settings.density,
-        max_overlap=settings.max_overlap,
-        max_speed=settings.max_speed,
-        sleep_speed=settings.sleep_speed,
-        seed=settings.seed,
-        threads=settings.threads,
-        engine=settings.engine,
-        checkpoint_interval=settings.checkpoint_interval,
-        keep_interval=settings.keep_interval,
-        is_exact=settings.is_exact,
-        byte_limit=properties.byte_limit(scene),
+        for ob in scene.objects
     )
+
+
+class Reading:
+    """A scene that is being read, one slice after the other, on the main thread.
+
+    Between two slices the user may scrub, edit, undo, delete. With keeps_frame the timeline is on the user's frame then,
+    unless the scene is_ordered: such a scene waits on the frame that was read last, and a scrub ends the reading. What would
+    make the job wrong ends it with a sentence. Who does not read to the end calls stop()."""
+
+    def __init__(self, context, keeps_frame=False):
+        """BakeError with the sentence."""
+        scene = context.scene
+        self.scene_uid, self.scene_name, self.layer_name = scene.session_uid, scene.name, context.view_layer.name
+        self.job = None  # job.Job, once all is read
+        self.fraction = 0.0  # that is read
+        self.is_cancelled = False  # a wish: whoever advances looks at it
+        marked = {kind: objects_of_type(scene, kind) for _what, kind in READ_AS}
+        if not (marked["SAND"] or marked["BODY"] or marked["EMITTER"]):
+            raise BakeError("There is no sand in this scene; select a closed mesh and press Sand")
+        self._start, self._end = properties.frame_range(scene)
+        if self._end < self._start:
+            raise BakeError(
+                f"The frame range is reversed: it starts at {self._start} and ends at {self._end}; "
+                "set an end that is not before the start"
+            )
+        sand, colliders, bodies, emitters = (marked[kind] for kind in ("SAND", "COLLIDER", "BODY", "EMITTER"))
+        _check_other_scenes(scene, sand + colliders + bodies + emitters)
+        self._frame_seconds = scene.render.fps_base / scene.render.fps
+        self._tail = self._end + math.ceil(TAIL_SECONDS / self._frame_seconds)
+        self._watches = _watches(colliders, bodies, emitters, self._start, self._end, self._tail)
+        # From here on objects are known by number: an undo between two slices replaces them.
+        self._marked = {kind: [(ob.session_uid, ob.name) for ob in found] for kind, found in marked.items()}
+        self._settings = None  # fingerprint on the first frame
+        self._keeps_frame = keeps_frame and not is_ordered(scene)
+        self._home = (scene.frame_current, scene.frame_subframe)  # where the user wants the timeline
+        self._at = None  # where the timeline was left, when it was not put back
+        self._problem = ""
+        self._is_busy = False  # inside a slice: what changes then is our own doing
+        self._steps = self._read()
+
+    def scene(self):
+        """Looked up anew, because an undo replaces it. BakeError when it was removed."""
+        found = next((scene for scene in bpy.data.scenes if scene.session_uid == self.scene_uid), None)
+        if found is None:
+            raise BakeError(f"Scene '{self.scene_name}' was removed while its animation was read")
+        return found
+
+    def text(self):
+        return f"Exporting {100 * self.fraction:.0f} %"
+
+    def cancel(self):
+        self.is_cancelled = True
+
+    def disturb(self, sentence):
+        """Something changed between two slices that makes what was read worthless; the next slice says so."""
+        if not self._is_busy:
+            self._problem = self._problem or sentence
+
+    def advance(self, context, seconds=0.0):
+        """Reads for about so many seconds, one sample at least: True when the job is there. BakeError with the sentence. With
+        either the timeline is on the user's frame."""
+        scene = self.scene()
+        now = (scene.frame_current, scene.frame_subframe)
+        if self._at is None:
+            self._home = now
+        elif now != self._at:
+            self._home = now
+            self.disturb(
+                "The frame was changed while the animation was read, and what Blender simulates is read frame by frame; press "
+                "the button again, and leave the timeline alone while it says Exporting"
+            )
+        is_over = True
+        try:
+            if self._problem:
+                raise BakeError(self._problem)
+            self._context, self._is_busy = context, True
+            end = time.monotonic() + seconds
+            is_over = next(self._steps, "over") == "over"
+            while not is_over and time.monotonic() < end:
+                is_over = next(self._steps, "over") == "over"
+        finally:
+            self._is_busy = False
+            if is_over or self._keeps_frame:
+                self.stop()
+            else:
+                self._at = (scene.frame_current, scene.frame_subframe)
+        return is_over
+
+    def stop(self):
+        """Puts the timeline on the user's frame, where there still is a scene."""
+        scene = next((scene for scene in bpy.data.scenes if scene.session_uid == self.scene_uid), None)
+        if scene is not None and (scene.frame_current, scene.frame_subframe) != self._home:
+            scene.frame_set(self._home[0], subframe=self._home[1])
+        self._at = None
+
+    def _depsgraph(self, frame, share=0, is_forced=False):
+        """The scene evaluated at a time."""
+        scene = self.scene()
+        if is_forced or (scene.frame_current, scene.frame_subframe) != (frame, float(share)):
+            scene.frame_set(frame, subframe=float(share))
+        return self._context.evaluated_depsgraph_get()
+
+    def _object(self, uid, name):
+        found = next((ob for ob in self.scene().objects if ob.session_uid == uid), None)
+        if found is None:
+            raise BakeError(f"Object '{name}' was removed while the animation was read; press the button again")
+        return found
+
+    def _read(self):
+        """Reads everything; a step is one time of what is animated, or one object."""
+        yield from self._walk(list(self._watches.values()))
+        depsgraph = self._depsgraph(self._start)
+        self._compare()
+        read = {"grains": _read_grains(self.scene().barchan, depsgraph)}
+        for what, kind in READ_AS:
+            found = []
+            for uid, name in self._marked[kind]:
+                found.append(self._read_marked(kind, self._object(uid, name), self._depsgraph(self._start)))
+                yield
+            read[what] = tuple(found)
+        self._depsgraph(self._start)
+        self._compare()
+        self.job = self._make_job(read)
+
+    def _compare(self):
+        """On the first frame: BakeError when settings are others than when this was called first."""
+        settings = fingerprint(self.scene())
+        self._settings = self._settings or settings
+        if settings != self._settings:
+            raise BakeError("The scene was changed while its animation was read; press the button again")
+
+    def _walk(self, watches):
+        """Looks at every watched object at its own times, in one pass over the frames."""
+        shares = sorted({fractions.Fraction(k, watch.samples) for watch in watches for k in range(watch.samples)})
+        for frame in range(self._start, self._tail + 1) if watches else ():
+            self.fraction = (frame - self._start) / (self._tail - self._start + 1)
+            for share in shares:
+                when = frame + share
+                due = [w for w in watches if when <= w.tail_frame and not w.is_over and (share * w.samples).denominator == 1]
+                if due:
+                    depsgraph = self._depsgraph(frame, share, is_forced=True)
+                    if frame == self._start and share == 0:
+                        self._compare()
+                    for watch in due:
+                        watch.look(self._object(watch.uid, watch.name), depsgraph, when)
+                    yield
+
+    def _read_marked(self, kind, ob, depsgraph):
+        watch, start, seconds = self._watches.get(ob.session_uid), self._start, self._frame_seconds
+        if kind == "SAND":
+            return _read_sand(ob, depsgraph)
+        if kind == "COLLIDER":
+            return _read_collider(ob, depsgraph, watch, seconds)
+        if kind == "BODY":
+            return _read_body(ob, depsgraph, watch, start, seconds)
+        if kind == "EMITTER":
+            return _read_emitter(ob, depsgraph, watch, start, self._end, seconds)
+        return _read_outflow(ob, depsgraph) if kind == "OUTFLOW" else _read_force(ob, depsgraph)
+
+    def _make_job(self, read):
+        scene = self.scene()
+        settings = scene.barchan
+        return job.Job(
+            **read,
+            folder=properties.cache_folder(scene),
+            frame_start=self._start,
+            frame_end=self._end,
+            frame_seconds=self._frame_seconds,
+            gravity=tuple(scene.gravity) if scene.use_gravity else (0.0, 0.0, 0.0),
+            drag=settings.drag,
+            wind=tuple(settings.wind),
+            radius=settings.radius,
+            shape=settings.shape,
+            density=settings.density,
+            max_overlap=settings.max_overlap,
+            max_speed=settings.max_speed,
+            sleep_speed=settings.sleep_speed,
+            seed=settings.seed,
+            threads=settings.threads,
+            engine=settings.engine,
+            checkpoint_interval=settings.checkpoint_interval,
+            keep_interval=settings.keep_interval,
+            is_exact=settings.is_exact,
+            byte_limit=properties.byte_limit(scene),
+        )
+
+
+def make_job(context, tell=lambda fraction: None):
+    """The whole bake as plain arrays and numbers, read at once. Raises BakeError with the sentence. tell(0 to 1) is called on
+    the way. The scene is on the frame it was on before when this returns or raises."""
+    reading = Reading(context)
+    try:
+        tell(0.0)
+        while not reading.advance(context):
+            tell(reading.fraction)
+        return reading.job
+    finally:
+        reading.stop()

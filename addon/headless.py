@@ -136,8 +136,8 @@ def range_of(scene, frames):
         settings.frame_start, settings.frame_end, settings.use_scene_range = before
 
 
-def make_run(scene, arguments):
-    """The bake, not started, and the fingerprint of what it is made of."""
+def make_run(scene, arguments, tell):
+    """The bake, not started, and the fingerprint of what it is made of. tell: of export.make_job."""
     if arguments.folder is not None:
         scene.barchan.folder = os.path.abspath(bpy.path.abspath(arguments.folder))
     if properties.is_folder_temporary(scene):
@@ -152,10 +152,26 @@ def make_run(scene, arguments):
     if is_elsewhere:
         override = bpy.context.temp_override(scene=scene, view_layer=scene.view_layers[0])
     with override, range_of(scene, arguments.frames), playback.paused():
-        the_job = dataclasses.replace(export.make_job(bpy.context), **changes)
+        the_job = dataclasses.replace(export.make_job(bpy.context, tell), **changes)
         settings = export.fingerprint(scene)
     is_resumed = arguments.resume or arguments.from_frame is not None
     return bake.Bake(the_job, resume=is_resumed, resume_frame=arguments.from_frame), settings
+
+
+def tell_reading(arguments, stream, watch):
+    """A function for export.make_job: progress as of a bake, and the place where a signal ends the reading."""
+    bar, last = bake.TerminalBar(sys.stderr), [-1]
+
+    def tell(share):
+        watch.check()
+        progress = bake.Progress("EXPORTING", share_read=share)
+        if not arguments.json:
+            bar(progress)
+        elif int(100 * share) != last[0]:
+            last[0] = int(100 * share)
+            print(json.dumps(progress_report(progress)), file=stream, flush=True)
+
+    return tell
 
 
 def wait_for(run, arguments, stream):
@@ -225,7 +241,7 @@ def bake_file(arguments, stream, watch):
         open_file(arguments.file)
     watch.check()
     scene = choose_scene(arguments.scene)
-    run, settings = make_run(scene, arguments)
+    run, settings = make_run(scene, arguments, tell_reading(arguments, stream, watch))
     watch.check()
     watch.run = bake.running = run
     try:

@@ -3,22 +3,31 @@
 
 Comes in: what the user pressed. Goes out: marked objects, a bake under way, removed frames, exported frames, particle bodies,
 bodies moved out of colliders, keyframes, and one sentence for everything that went wrong. Bake and export are modal in a
-window (the work is on a thread of bake.py or sequence.py, a timer looks at it) and synchronous in scripts and in
-`blender -b`. No undo step takes frames away.
+window (stage.py: the scene is read in slices, the work is on a thread of bake.py or sequence.py) and synchronous in scripts
+and in `blender -b`. No undo step takes frames away.
 """
 
 import atexit
 import dataclasses
 import os
-import time
 
 import bpy
 from bpy.app.handlers import persistent
 from bpy.props import BoolProperty, EnumProperty, FloatProperty, IntProperty, StringProperty
 
-from . import bake, body, engine, estimate, export, follow, job, playback, properties, pushing, sequence
+from . import bake, body, engine, estimate, export, follow, job, playback, properties, pushing, sequence, stage
+from .stage import redraw_panels
 
-TIMER_SECONDS = 0.2
+
+def is_idle(cls):
+    """Poll of what must not happen while a scene is read or baked."""
+    if stage.reading is not None:
+        cls.poll_message_set("The animation is being read; press Stop, or Esc in the 3D view, to stop it")
+        return False
+    if bake.running is not None:
+        cls.poll_message_set("A bake is running; press Stop, or Esc in the 3D view, to stop it")
+        return False
+    return True
 
 
 def is_ready(cls):
@@ -26,8 +35,7 @@ def is_ready(cls):
     if engine.core is None:
         cls.poll_message_set(engine.problem)
         return False
-    if bake.running is not None:
-        cls.poll_message_set("A bake is running; press Stop, or Esc in the 3D view, to stop it")
+    if not is_idle(cls):
         return False
     if sequence.running is not None:
         cls.poll_message_set("An export is running; press Esc in the 3D view to stop it")
@@ -103,6 +111,16 @@ def is_stale(scene):
     return bool(baked) and baked != export.fingerprint(scene)
 
 
+def has_frames(cls, scene, is_shown=False):
+    """Poll of what works on baked frames; is_shown: the scene shows some, though they may be gone."""
+    if not is_ready(cls):
+        return False
+    if not is_shown and cached_frames(scene)[0] == 0:
+        cls.poll_message_set("There are no baked frames in the cache folder")
+        return False
+    return True
+
+
 class BARCHAN_OT_set_type(bpy.types.Operator):
     """Mark the selected meshes as sand, collider, body, emitter, outflow or force, or as none of them"""
 
@@ -123,10 +141,7 @@ class BARCHAN_OT_set_type(bpy.types.Operator):
 
     @classmethod
     def poll(cls, _context):
-        if bake.running is not None:
-            cls.poll_message_set("A bake is running; press Stop or Esc in the 3D view to stop it")
-            return False
-        return True
+        return is_idle(cls)
 
     def execute(self, context):
         meshes = selected_meshes(context)
@@ -161,54 +176,32 @@ def show_run(scene, run, settings):
     )
 
 
-exporting = None  # share of the animation that is read, 0 to 1, while it is; None otherwise
-
-
-def tell_exporting(context):
-    """A function for export.make_job that shows how much of the animation is read: in the panel, the status bar and the
-    mouse pointer of a window."""
-    manager, last = context.window_manager, [0.0]
-
-    def tell(fraction):
-        global exporting
-        exporting = fraction
-        now = time.monotonic()
-        if now - last[0] < TIMER_SECONDS or fraction is None:
-            return
-        last[0] = now
-        manager.progress_update(int(100 * fraction))
-        if context.window is not None and not bpy.app.background:
-            context.workspace.status_text_set(f"Exporting {100 * fraction:.0f} %")
-            redraw_panels(context)
-            bpy.ops.wm.redraw_timer(type="DRAW_WIN_SWAP", iterations=1)
-
-    return tell
-
-
-class BakeOperator:
+class BakeOperator(stage.Read):
     """What Bake and Resume share: modal in a window, synchronous elsewhere."""
 
-    def _options(self, _context):
+    ESCAPE = "Esc: stop and keep the frames"
+    _is_shown = False
+
+    def _options(self):
         """Keywords of bake.Bake."""
         return {}
 
-    def _make_bake(self, context):
-        """The bake, not started; None after reporting why not."""
-        global exporting
-        try:
-            context.window_manager.progress_begin(0, 100)
-            with playback.paused():  # the first frame is visited to read the meshes, not to show grains
-                run = bake.Bake(export.make_job(context, tell_exporting(context)), **self._options(context))
-            self._settings = export.fingerprint(context.scene)
-            return run
-        except (job.BakeError, MemoryError) as error:
-            self.report({"ERROR"}, engine.sentence(error))
-            return None
-        finally:
-            exporting = None
-            context.window_manager.progress_end()
-            if context.window is not None and not bpy.app.background:
-                context.workspace.status_text_set(None)
+    def _make_run(self, the_job):
+        self._settings = export.fingerprint(self._scene())
+        return bake.Bake(the_job, **self._options())
+
+    def _set_running(self, run):
+        bake.running = run
+
+    def _look(self, scene, is_over):
+        if scene is None:
+            return
+        progress = self._run.progress
+        if progress.frames_done and not self._is_shown:
+            self._is_shown = True
+            show_run(scene, self._run, self._settings)
+        elif is_over or playback.message(scene):
+            playback.show(scene)  # the frame that was missing may be there by now
 
     def _finish(self, scene, run):
         """Reports the outcome; the operator's result."""
@@ -232,9 +225,7 @@ class BakeOperator:
         return {"FINISHED"}
 
     def execute(self, context):
-        run = self._make_bake(context)
-        if run is None:
-            return {"CANCELLED"}
+        self._scene_uid, self._frame = context.scene.session_uid, context.scene.frame_current
         bar = bake.TerminalBar()
         manager = context.window_manager
         manager.progress_begin(0, 100)
@@ -243,9 +234,14 @@ class BakeOperator:
             bar(progress)
             manager.progress_update(int(100 * progress.fraction))
 
-        bake.running = run
         try:
+            with playback.paused():  # frames are visited to read the meshes, not to show grains
+                the_job = export.make_job(context, lambda share: on_progress(bake.Progress("EXPORTING", share_read=share)))
+            run = bake.running = self._make_run(the_job)
             run.run(on_progress)
+        except (job.BakeError, MemoryError) as error:
+            self._refuse(context.scene, engine.sentence(error))
+            return {"CANCELLED"}
         finally:
             bake.running = None
             manager.progress_end()
@@ -255,59 +251,8 @@ class BakeOperator:
         return self._finish(context.scene, run)
 
     def invoke(self, context, _event):
-        if bpy.app.background or context.window is None:
-            return self.execute(context)
-        run = self._make_bake(context)
-        if run is None:
-            return {"CANCELLED"}
-        self._run = run
-        self._is_shown = False
-        self._scene_uid = context.scene.session_uid
-        self._timer = context.window_manager.event_timer_add(TIMER_SECONDS, window=context.window)
-        context.window_manager.modal_handler_add(self)
-        bake.running = run
-        run.start()
-        return {"RUNNING_MODAL"}
-
-    def _scene(self):
-        """The scene that is baked; looked up anew because an undo replaces it. None when it was deleted."""
-        return next((scene for scene in bpy.data.scenes if scene.session_uid == self._scene_uid), None)
-
-    def modal(self, context, event):
-        run = self._run
-        if event.type == "ESC" and event.value == "PRESS":
-            run.cancel()
-            return {"RUNNING_MODAL"}
-        if event.type != "TIMER":
-            return {"PASS_THROUGH"}
-        progress = run.progress
-        scene = self._scene()
-        if progress.frames_done and not self._is_shown and scene is not None:
-            self._is_shown = True
-            show_run(scene, run, self._settings)
-        elif scene is not None and playback.message(scene):
-            playback.show(scene)  # the frame that was missing may be there by now
-        context.workspace.status_text_set(f"{progress.text()}   Esc: stop and keep the frames")
-        redraw_panels(context)
-        if not progress.is_finished:
-            return {"PASS_THROUGH"}
-        run.join()
-        self._end(context)
-        if scene is not None:
-            playback.show(scene)
-        return self._finish(scene, run)
-
-    def cancel(self, context):
-        """Blender ends the operator itself: another file is loaded, the window is closed."""
-        bake.stop_running()
-        self._end(context)
-
-    def _end(self, context):
-        bake.running = None
-        context.window_manager.event_timer_remove(self._timer)
-        if context.workspace is not None:
-            context.workspace.status_text_set(None)
-        redraw_panels(context)
+        self._frame = context.scene.frame_current  # when the button was pressed
+        return self._begin(context) if stage.has_window(context) else self.execute(context)
 
 
 class BARCHAN_OT_bake(BakeOperator, bpy.types.Operator):
@@ -331,13 +276,13 @@ class BARCHAN_OT_stop(bpy.types.Operator):
 
     @classmethod
     def poll(cls, _context):
-        if bake.running is None:
+        if bake.running is None and stage.reading is None:
             cls.poll_message_set("No bake is running")
             return False
         return True
 
     def execute(self, _context):
-        bake.running.cancel()
+        (stage.reading or bake.running).cancel()
         return {"FINISHED"}
 
 
@@ -357,12 +302,7 @@ class BARCHAN_OT_resume(BakeOperator, bpy.types.Operator):
 
     @classmethod
     def poll(cls, context):
-        if not is_ready(cls):
-            return False
-        if cached_frames(context.scene)[0] == 0:
-            cls.poll_message_set("There are no baked frames in the cache folder")
-            return False
-        return True
+        return has_frames(cls, context.scene)
 
     @classmethod
     def description(cls, _context, operator_properties):
@@ -370,8 +310,8 @@ class BARCHAN_OT_resume(BakeOperator, bpy.types.Operator):
             return "Bake the current frame and all after it again, from the last checkpoint before it"
         return cls.__doc__
 
-    def _options(self, context):
-        return {"resume": True, "resume_frame": context.scene.frame_current if self.from_current else None}
+    def _options(self):
+        return {"resume": True, "resume_frame": self._frame if self.from_current else None}
 
 
 class BARCHAN_OT_free(bpy.types.Operator):
@@ -383,13 +323,8 @@ class BARCHAN_OT_free(bpy.types.Operator):
 
     @classmethod
     def poll(cls, context):
-        if not is_ready(cls):
-            return False
         settings = context.scene.barchan
-        if cached_frames(context.scene)[0] == 0 and settings.carrier is None and len(settings.followers) == 0:
-            cls.poll_message_set("There are no baked frames in the cache folder")
-            return False
-        return True
+        return has_frames(cls, context.scene, is_shown=settings.carrier is not None or len(settings.followers) > 0)
 
     def invoke(self, context, event):
         frame_count, byte_count = cached_frames(context.scene)
@@ -415,7 +350,7 @@ class BARCHAN_OT_free(bpy.types.Operator):
         return {"FINISHED"}
 
 
-class BARCHAN_OT_export(bpy.types.Operator):
+class BARCHAN_OT_export(stage.Watched, bpy.types.Operator):
     """Write the baked frames for people who do not have Barchan. Esc stops and leaves nothing behind"""
 
     bl_idname = "barchan.export"
@@ -453,12 +388,7 @@ class BARCHAN_OT_export(bpy.types.Operator):
 
     @classmethod
     def poll(cls, context):
-        if not is_ready(cls):
-            return False
-        if cached_frames(context.scene)[0] == 0:
-            cls.poll_message_set("There are no baked frames in the cache folder")
-            return False
-        return True
+        return has_frames(cls, context.scene)
 
     def _make_export(self, context):
         scene = context.scene
@@ -480,7 +410,12 @@ class BARCHAN_OT_export(bpy.types.Operator):
             overwrite=self.overwrite,
         )
 
-    def _finish(self, run):
+    ESCAPE = "Esc: stop and write nothing"
+
+    def _set_running(self, run):
+        sequence.running = run
+
+    def _finish(self, _scene, run):
         if run.state == "FAILED":
             self.report({"ERROR"}, run.error)
             return {"CANCELLED"}
@@ -495,51 +430,20 @@ class BARCHAN_OT_export(bpy.types.Operator):
 
     def execute(self, context):
         run = self._make_export(context)
+        if stage.has_window(context):
+            return self._watch(context, run)
         manager = context.window_manager
-        if bpy.app.background or context.window is None:
-            manager.progress_begin(0, 100)
-            run.run(lambda run: manager.progress_update(int(100 * run.fraction)))
-            manager.progress_end()
-            return self._finish(run)
-        self._run = sequence.running = run
-        self._timer = manager.event_timer_add(TIMER_SECONDS, window=context.window)
-        manager.modal_handler_add(self)
-        run.start()
-        return {"RUNNING_MODAL"}
+        manager.progress_begin(0, 100)
+        run.run(lambda run: manager.progress_update(int(100 * run.fraction)))
+        manager.progress_end()
+        return self._finish(context.scene, run)
 
     def invoke(self, context, _event):
-        if bpy.app.background or context.window is None:
+        if not stage.has_window(context):
             return self.execute(context)
         self.directory = self.directory or bpy.path.abspath("//")
         context.window_manager.fileselect_add(self)
         return {"RUNNING_MODAL"}
-
-    def modal(self, context, event):
-        if event.type == "ESC" and event.value == "PRESS":
-            self._run.cancel()
-            return {"RUNNING_MODAL"}
-        if event.type != "TIMER":
-            return {"PASS_THROUGH"}
-        context.workspace.status_text_set(f"{self._run.text()}   Esc: stop and write nothing")
-        redraw_panels(context)
-        if self._run.state == "RUNNING":
-            return {"PASS_THROUGH"}
-        self._run.join()
-        self._end(context)
-        return self._finish(self._run)
-
-    def cancel(self, context):
-        """The folder was not chosen, or Blender ends the operator itself."""
-        if sequence.running is not None:
-            sequence.stop_running()
-            self._end(context)
-
-    def _end(self, context):
-        sequence.running = None
-        context.window_manager.event_timer_remove(self._timer)
-        if context.workspace is not None:
-            context.workspace.status_text_set(None)
-        redraw_panels(context)
 
 
 class BARCHAN_OT_save_plots(bpy.types.Operator):
@@ -551,12 +455,7 @@ class BARCHAN_OT_save_plots(bpy.types.Operator):
 
     @classmethod
     def poll(cls, context):
-        if not is_ready(cls):
-            return False
-        if cached_frames(context.scene)[0] == 0:
-            cls.poll_message_set("There are no baked frames in the cache folder")
-            return False
-        return True
+        return has_frames(cls, context.scene)
 
     def execute(self, context):
         folder, plot = properties.cache_folder(context.scene), engine.core.plot
@@ -799,15 +698,9 @@ class BARCHAN_OT_push_out(bpy.types.Operator):
         return {"FINISHED"}
 
 
-def redraw_panels(context):
-    for window in context.window_manager.windows:
-        for area in window.screen.areas:
-            if area.type in {"VIEW_3D", "PROPERTIES"}:
-                area.tag_redraw()
-
-
 def stop_running():
     """No thread of ours outlives the file or Blender."""
+    stage.stop_running()
     bake.stop_running()
     sequence.stop_running()
     estimate.stop_running()

@@ -9,7 +9,7 @@ import textwrap
 
 import bpy
 
-from . import bake, body, checks, engine, estimate, export, operators, playback, properties, sequence, starters
+from . import bake, body, checks, engine, estimate, export, operators, playback, properties, sequence, stage, starters
 
 CHARACTER_PIXELS = 7.0  # mean width of a character at UI scale 1, for wrapping sentences
 
@@ -217,6 +217,13 @@ class BARCHAN_PT_world(BarchanPanel, bpy.types.Panel):
             layout.prop(scene.barchan, name)
 
 
+def draw_reading(layout, context, reading):
+    """A scene that is being read."""
+    layout.progress(factor=reading.fraction, text=reading.text())
+    layout.operator("barchan.stop", icon="CANCEL")
+    draw_sentence(layout, context, "The animation is read before the bake; Stop or Esc changes nothing", icon="EVENT_ESC")
+
+
 def draw_running(layout, context, run):
     """A bake under way."""
     progress = run.progress
@@ -289,7 +296,7 @@ class BARCHAN_PT_bake(BarchanPanel, bpy.types.Panel):
         column = layout.column()
         column.use_property_split = True
         column.use_property_decorate = False
-        column.enabled = bake.running is None
+        column.enabled = bake.running is None and stage.reading is None
         column.prop(settings, "use_scene_range")
         if not settings.use_scene_range:
             sub = column.column(align=True)
@@ -303,8 +310,8 @@ class BARCHAN_PT_bake(BarchanPanel, bpy.types.Panel):
         column.prop(settings, "engine")
         column.prop(settings, "threads")
         run = bake.running
-        if operators.exporting is not None:
-            layout.progress(factor=operators.exporting, text=f"Exporting {100 * operators.exporting:.0f} %")
+        if stage.reading is not None:
+            draw_reading(layout, context, stage.reading)
         elif run is not None:
             draw_running(layout, context, run)
         elif sequence.running is not None:

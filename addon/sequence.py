@@ -36,6 +36,10 @@ class Export:
     def fraction(self):
         return self.done / self.total if self.total else 0.0
 
+    @property
+    def is_finished(self):
+        return self.state != "RUNNING"
+
     def text(self):
         if not self.done:
             return "Exporting"

@@ -134,14 +134,19 @@ def test_the_bake_panel_says_what_is_cached_and_what_is_missing():
 
 
 def test_the_bake_panel_says_how_much_of_the_animation_is_read():
-    operators = room("operators")
+    stage = room("stage")
     harness.small_scene(FOLDER / "reading", frame_end=2, radius=0.05)
-    operators.exporting = 0.37
+    stage.reading = room("export").Reading(bpy.context)
+    stage.reading.fraction = 0.37
     try:
         text = drawn("BARCHAN_PT_bake")
+        busy = harness.error_of(bpy.ops.barchan.bake)
+        bpy.ops.barchan.stop()
+        check(stage.reading.is_cancelled, "Stop does not stop the reading")
     finally:
-        operators.exporting = None
-    check("Exporting 37 %" in text and "Bake Sand" not in text, text)
+        stage.reading = None
+    check("Exporting 37 %" in text and "Stop" in text and "Bake Sand" not in text, text)
+    check("The animation is being read" in busy, f"bake says {busy!r}")
 
 
 def test_the_stop_button_cancels_the_bake_and_resume_names_its_frame():
