@@ -77,6 +77,7 @@ class FrameStore:
         self._limit = limit
         self._frames = collections.OrderedDict()
         self._names = {}  # (folder, time of change) -> names of the arrays that its frames hold
+        self._reader = None  # keeps threads and memory from frame to frame
         self._lock = threading.Lock()
 
     def read(self, folder, frame, wanted=Wanted()):
@@ -112,15 +113,19 @@ class FrameStore:
 
     def _read(self, folder, frame, changed, wanted):
         names = [name for name in wanted.names if name in self.names(folder, frame)] or None
+        with self._lock:
+            reader = self._reader = self._reader or engine.core.Reader()
         try:
-            return engine.core.read_frame(folder, frame, names=names, every=wanted.every)
+            return reader.read_frame(folder, frame, names=names, every=wanted.every)
         except ValueError:  # this frame has other arrays than the one that was asked
-            return engine.core.read_frame(folder, frame, every=wanted.every)
+            return reader.read_frame(folder, frame, every=wanted.every)
 
     def clear(self):
+        """Forgets the frames; their memory goes back to the system, and the threads end."""
         with self._lock:
             self._frames.clear()
             self._names.clear()
+            self._reader = None
 
 
 @dataclasses.dataclass(frozen=True)

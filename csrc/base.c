@@ -123,6 +123,13 @@ void sand_free(void *memory)
 	free(block);
 }
 
+size_t sand_alloc_size(const void *memory)
+{
+	size_t block_bytes;
+	memcpy(&block_bytes, (const char *)memory - BLOCK_ALIGNMENT, sizeof(block_bytes));
+	return block_bytes - BLOCK_ALIGNMENT;
+}
+
 size_t sand_alloc_bytes(void)
 {
 	return atomic_load(&allocated_bytes);

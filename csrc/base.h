@@ -58,6 +58,8 @@ void *sand_alloc(size_t count, size_t size);
 void *sand_alloc_raw(size_t count, size_t size);
 /// Counterpart of both; NULL is fine. Any thread.
 void sand_free(void *memory);
+/// Bytes that the block has room for, at least what was asked for.
+size_t sand_alloc_size(const void *memory);
 /// Bytes now held through sand_alloc, process-wide. Any thread. Used by leak tests and memory reports.
 size_t sand_alloc_bytes(void);
 

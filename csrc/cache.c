@@ -14,6 +14,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -349,17 +350,55 @@ static SandStatus join(const char *folder, const char *name, char **path_out, Sa
 	return SAND_OK;
 }
 
+/// What one task of a reading works with; kept for its next frame.
+typedef struct Desk
+{
+	SandCodecScratch *scratch;
+	unsigned char *bytes; // as they are in the file
+	size_t byte_count;
+} Desk;
+
+struct SandCacheReader
+{
+	int thread_count;
+	pthread_mutex_t reading; // held while a frame is read: what is below, but for spare
+	SandPool *pool;          // NULL as long as one thread was enough
+	Desk *desks;             // one per thread
+	int desk_count;
+	pthread_mutex_t giving; // held for a moment: spare
+	void *spare;            // a block that nobody uses, or NULL
+};
+
+/// A block of so many bytes: the reader's spare one where it fits and is not much larger, else a new one.
+static void *take_block(SandCacheReader *reader, size_t bytes)
+{
+	if (reader != NULL)
+	{
+		pthread_mutex_lock(&reader->giving);
+		void *spare = reader->spare;
+		reader->spare = NULL;
+		pthread_mutex_unlock(&reader->giving);
+		if (spare != NULL && sand_alloc_size(spare) >= bytes && sand_alloc_size(spare) / 2 <= bytes)
+		{
+			return spare;
+		}
+		sand_free(spare); // before the new one is asked for
+	}
+	return sand_alloc_raw(bytes, 1);
+}
+
 /// One block for arrays of row_count rows, each at a multiple of 64 bytes, and note_bytes behind them; their places
-/// into places_out, of which there is one more for the notes.
-static SandStatus alloc_arrays(const FileEntry *const *entries, int array_count, uint32_t row_count,
-                               uint32_t note_bytes, void **block_out, void **places_out, SandError *err)
+/// into places_out, of which there is one more for the notes. reader may be NULL.
+static SandStatus alloc_arrays(SandCacheReader *reader, const FileEntry *const *entries, int array_count,
+                               uint32_t row_count, uint32_t note_bytes, void **block_out, void **places_out,
+                               SandError *err)
 {
 	uint64_t total = note_bytes;
 	for (int i = 0; i < array_count; ++i)
 	{
 		total += aligned(array_bytes(row_count, entries[i]->component_count)); // at most 32 of 2^38
 	}
-	unsigned char *block = total <= SIZE_MAX ? sand_alloc_raw((size_t)total, 1) : NULL;
+	unsigned char *block = total <= SIZE_MAX ? take_block(reader, (size_t)total) : NULL;
 	if (block == NULL)
 	{
 		return sand_fail_memory(err, (size_t)total, "the arrays of a frame");
@@ -874,6 +913,7 @@ typedef struct Decoding
 	void *const *places;
 	uint32_t every;
 	atomic_int next;   // chunk that nobody has taken yet
+	Desk *desks;       // per task
 	SandError *errors; // per task
 } Decoding;
 
@@ -936,16 +976,13 @@ static SandStatus decode_chunk(const Reading *reading, const Directory *director
 			return status;
 		}
 	}
-	for (uint32_t level = 0; level < level_count; ++level)
+	uint32_t level = 0;
+	const char *complaint =
+	    sand_codec_decode(scratch, &directory->codec, pieces, from, header->start.count, chunk, every, place, &level);
+	if (complaint != NULL)
 	{
-		const char *complaint = sand_codec_decode(scratch, &directory->codec, &pieces[level], from, header->start.count,
-		                                          chunk, level, every, place);
-		if (complaint != NULL)
-		{
-			return sand_fail(err, SAND_ERROR_CACHE, "'%s', array '%s', piece %" PRIu32 ".%" PRIu32 ": %s; %s",
-			                 reading->source.label, directory->entry->name, chunk, level, complaint, damaged);
-		}
-		from += pieces[level].byte_count;
+		return sand_fail(err, SAND_ERROR_CACHE, "'%s', array '%s', piece %" PRIu32 ".%" PRIu32 ": %s; %s",
+		                 reading->source.label, directory->entry->name, chunk, level, complaint, damaged);
 	}
 	return SAND_OK;
 }
@@ -993,20 +1030,35 @@ static size_t largest_chunk(const Reading *reading, int array_count)
 	return largest;
 }
 
+/// Room for so many bytes of a file, and the codec's working memory. False without memory.
+static bool set_desk(Desk *desk, size_t byte_count)
+{
+	if (desk->scratch == NULL)
+	{
+		desk->scratch = sand_codec_scratch_create(false);
+	}
+	if (desk->bytes == NULL || desk->byte_count < byte_count)
+	{
+		sand_free(desk->bytes);
+		desk->bytes = sand_alloc_raw(byte_count, 1);
+		desk->byte_count = byte_count;
+	}
+	return desk->scratch != NULL && desk->bytes != NULL;
+}
+
 static void decode_task(void *context, int task)
 {
 	Decoding *decoding = context;
 	SandError *err = &decoding->errors[task];
+	Desk *desk = &decoding->desks[task];
 	const Reading *own = decoding->own, *base = decoding->base;
 	size_t own_bytes = largest_chunk(own, decoding->array_count);
 	size_t base_bytes = base != NULL ? largest_chunk(base, decoding->array_count) : 0;
-	size_t buffer_bytes = own_bytes > base_bytes ? own_bytes : base_bytes;
-	unsigned char *buffer = sand_alloc_raw(buffer_bytes, 1);
-	SandCodecScratch *scratch = sand_codec_scratch_create(false);
+	size_t byte_count = own_bytes > base_bytes ? own_bytes : base_bytes;
 	SandStatus status = SAND_OK;
-	if (buffer == NULL || scratch == NULL)
+	if (!set_desk(desk, byte_count))
 	{
-		status = sand_fail_memory(err, buffer_bytes, "reading a frame");
+		status = sand_fail_memory(err, byte_count, "reading a frame");
 	}
 	int chunk_count = (int)sand_codec_chunk_count(own->head.header.start.count);
 	for (int chunk; status == SAND_OK && (chunk = atomic_fetch_add(&decoding->next, 1)) < chunk_count;)
@@ -1015,18 +1067,16 @@ static void decode_task(void *context, int task)
 		{
 			if (base != NULL && needs_base(own, &own->directories[i], (uint32_t)chunk))
 			{
-				status = decode_chunk(base, &base->directories[i], (uint32_t)chunk, decoding->every, scratch, buffer,
-				                      decoding->places[i], err);
+				status = decode_chunk(base, &base->directories[i], (uint32_t)chunk, decoding->every, desk->scratch,
+				                      desk->bytes, decoding->places[i], err);
 			}
 			if (status == SAND_OK)
 			{
-				status = decode_chunk(own, &own->directories[i], (uint32_t)chunk, decoding->every, scratch, buffer,
-				                      decoding->places[i], err);
+				status = decode_chunk(own, &own->directories[i], (uint32_t)chunk, decoding->every, desk->scratch,
+				                      desk->bytes, decoding->places[i], err);
 			}
 		}
 	}
-	sand_codec_scratch_destroy(scratch);
-	sand_free(buffer);
 }
 
 /// The first elements as they were given, over what was decoded of them.
@@ -1079,9 +1129,58 @@ static SandStatus run_tasks(SandPool *pool, SandTask *task, void *context, SandE
 	return status;
 }
 
+/// Threads for so many rows, unless one is enough, and a desk for each.
+static SandStatus set_up(SandCacheReader *reader, uint32_t row_count, SandError *err)
+{
+	SandStatus status = SAND_OK;
+	if (reader->pool == NULL)
+	{
+		status = make_pool(row_count, reader->thread_count, &reader->pool, err);
+	}
+	int needed = reader->pool != NULL ? sand_pool_thread_count(reader->pool) : 1;
+	if (status == SAND_OK && reader->desk_count < needed)
+	{
+		Desk *desks = sand_alloc((size_t)needed, sizeof(Desk));
+		if (desks == NULL)
+		{
+			return sand_fail_memory(err, (size_t)needed * sizeof(Desk), "reading a frame");
+		}
+		for (int i = 0; i < reader->desk_count; ++i)
+		{
+			desks[i] = reader->desks[i];
+		}
+		sand_free(reader->desks);
+		reader->desks = desks;
+		reader->desk_count = needed;
+	}
+	return status;
+}
+
+static void reader_clear(SandCacheReader *reader)
+{
+	sand_pool_destroy(reader->pool);
+	for (int i = 0; i < reader->desk_count; ++i)
+	{
+		sand_codec_scratch_destroy(reader->desks[i].scratch);
+		sand_free(reader->desks[i].bytes);
+	}
+	sand_free(reader->desks);
+	sand_free(reader->spare);
+	pthread_mutex_destroy(&reader->reading);
+	pthread_mutex_destroy(&reader->giving);
+}
+
+/// A reader for one frame, to be cleared.
+static void reader_init(SandCacheReader *reader, int thread_count)
+{
+	*reader = (SandCacheReader){.thread_count = thread_count};
+	pthread_mutex_init(&reader->reading, NULL);
+	pthread_mutex_init(&reader->giving, NULL);
+}
+
 /// The arrays of version 2, into places.
-static SandStatus decode_arrays(Reading *own, Reading *base, const FileEntry *const *entries, int array_count,
-                                uint32_t every, int thread_count, void *const *places, SandError *err)
+static SandStatus decode_arrays(SandCacheReader *reader, Reading *own, Reading *base, const FileEntry *const *entries,
+                                int array_count, uint32_t every, void *const *places, SandError *err)
 {
 	const FileHeader *header = &own->head.header;
 	SandStatus status = SAND_OK;
@@ -1097,11 +1196,9 @@ static SandStatus decode_arrays(Reading *own, Reading *base, const FileEntry *co
 	}
 	if (status == SAND_OK)
 	{
-		SandPool *pool = NULL;
-		Decoding decoding = {own, base, array_count, places, every, 0, NULL};
-		status = make_pool(header->start.count, thread_count, &pool, err);
-		status = status == SAND_OK ? run_tasks(pool, decode_task, &decoding, &decoding.errors, err) : status;
-		sand_pool_destroy(pool);
+		status = set_up(reader, header->start.count, err);
+		Decoding decoding = {own, base, array_count, places, every, 0, reader->desks, NULL};
+		status = status == SAND_OK ? run_tasks(reader->pool, decode_task, &decoding, &decoding.errors, err) : status;
 	}
 	for (int i = 0; i < array_count; ++i)
 	{
@@ -1218,8 +1315,8 @@ static SandStatus read_notes(const Reading *from, char *notes, SandError *err)
 }
 
 /// Everything behind the head, from one file or two.
-static SandStatus read_arrays(Reading *own, Reading *base, const SandCacheWanted *wanted, SandCacheFrame *frame_out,
-                              SandError *err)
+static SandStatus read_arrays(SandCacheReader *reader, Reading *own, Reading *base, const SandCacheWanted *wanted,
+                              SandCacheFrame *frame_out, SandError *err)
 {
 	static const SandCacheWanted everything;
 	wanted = wanted != NULL ? wanted : &everything;
@@ -1237,7 +1334,7 @@ static SandStatus read_arrays(Reading *own, Reading *base, const SandCacheWanted
 	void *block = NULL;
 	const Reading *noted = notes_of(own, base);
 	uint32_t note_bytes = wanted->has_notes ? noted->head.header.note_bytes : 0;
-	status = alloc_arrays(entries, array_count, count, note_bytes, &block, places, err);
+	status = alloc_arrays(reader, entries, array_count, count, note_bytes, &block, places, err);
 	if (status != SAND_OK)
 	{
 		return status;
@@ -1248,7 +1345,7 @@ static SandStatus read_arrays(Reading *own, Reading *base, const SandCacheWanted
 	}
 	if (status == SAND_OK && own->head.header.start.version > 1 && array_count > 0)
 	{
-		status = decode_arrays(own, base, entries, array_count, every, wanted->thread_count, places, err);
+		status = decode_arrays(reader, own, base, entries, array_count, every, places, err);
 	}
 	for (int i = 0; i < array_count && status == SAND_OK && own->head.header.start.version == 1; ++i)
 	{
@@ -1325,7 +1422,10 @@ SandStatus sand_cache_parse(const char *label, const void *bytes, size_t byte_co
 	}
 	if (status == SAND_OK)
 	{
-		status = read_arrays(own, base, wanted, frame_out, err);
+		SandCacheReader reader;
+		reader_init(&reader, wanted != NULL ? wanted->thread_count : 0);
+		status = read_arrays(&reader, own, base, wanted, frame_out, err);
+		reader_clear(&reader);
 	}
 	sand_free(readings);
 	return status;
@@ -1369,12 +1469,12 @@ static SandStatus open_frame(const char *folder, int32_t frame, Reading *reading
 }
 
 /// The arrays of an open frame, with its base where it has one.
-static SandStatus read_opened(const char *folder, Reading *own, Reading *base, const SandCacheWanted *wanted,
-                              SandCacheFrame *frame_out, SandError *err)
+static SandStatus read_opened(SandCacheReader *reader, const char *folder, Reading *own, Reading *base,
+                              const SandCacheWanted *wanted, SandCacheFrame *frame_out, SandError *err)
 {
 	if (!has_base(&own->head.header))
 	{
-		return read_arrays(own, NULL, wanted, frame_out, err);
+		return read_arrays(reader, own, NULL, wanted, frame_out, err);
 	}
 	char *path = NULL;
 	SandStatus status = open_frame(folder, own->head.header.base_frame, base, &path, err);
@@ -1388,15 +1488,52 @@ static SandStatus read_opened(const char *folder, Reading *own, Reading *base, c
 	}
 	if (status == SAND_OK)
 	{
-		status = read_arrays(own, base, wanted, frame_out, err);
+		status = read_arrays(reader, own, base, wanted, frame_out, err);
 	}
 	sand_io_close(&base->source.file);
 	sand_free(path);
 	return status;
 }
 
-SandStatus sand_cache_read(const char *folder, int32_t frame, const SandCacheWanted *wanted, SandCacheFrame *frame_out,
-                           SandError *err)
+SandStatus sand_cache_reader_create(int thread_count, SandCacheReader **reader_out, SandError *err)
+{
+	*reader_out = NULL;
+	if (thread_count < 0)
+	{
+		return sand_fail(err, SAND_ERROR_ARGUMENT, "The thread count is %d, expected 0 (all cores) or more",
+		                 thread_count);
+	}
+	SandCacheReader *reader = sand_alloc(1, sizeof *reader);
+	if (reader == NULL)
+	{
+		return sand_fail_memory(err, sizeof *reader, "a reader of frames");
+	}
+	reader_init(reader, thread_count);
+	*reader_out = reader;
+	return SAND_OK;
+}
+
+void sand_cache_reader_destroy(SandCacheReader *reader)
+{
+	if (reader != NULL)
+	{
+		reader_clear(reader);
+		sand_free(reader);
+	}
+}
+
+void sand_cache_reader_give_back(SandCacheReader *reader, void *block)
+{
+	pthread_mutex_lock(&reader->giving);
+	void *former = reader->spare;
+	reader->spare = block;
+	pthread_mutex_unlock(&reader->giving);
+	sand_free(former);
+}
+
+/// With a reader that nobody else uses meanwhile.
+static SandStatus read_with(SandCacheReader *reader, const char *folder, int32_t frame, const SandCacheWanted *wanted,
+                            SandCacheFrame *frame_out, SandError *err)
 {
 	SandError own_error = {0};
 	err = err != NULL ? err : &own_error; // open_frame looks at the errno
@@ -1410,11 +1547,30 @@ SandStatus sand_cache_read(const char *folder, int32_t frame, const SandCacheWan
 	SandStatus status = open_frame(folder, frame, &readings[0], &path, err);
 	if (status == SAND_OK)
 	{
-		status = read_opened(folder, &readings[0], &readings[1], wanted, frame_out, err);
+		status = read_opened(reader, folder, &readings[0], &readings[1], wanted, frame_out, err);
 	}
 	sand_io_close(&readings[0].source.file);
 	sand_free(path);
 	sand_free(readings);
+	return status;
+}
+
+SandStatus sand_cache_reader_read(SandCacheReader *reader, const char *folder, int32_t frame,
+                                  const SandCacheWanted *wanted, SandCacheFrame *frame_out, SandError *err)
+{
+	pthread_mutex_lock(&reader->reading);
+	SandStatus status = read_with(reader, folder, frame, wanted, frame_out, err);
+	pthread_mutex_unlock(&reader->reading);
+	return status;
+}
+
+SandStatus sand_cache_read(const char *folder, int32_t frame, const SandCacheWanted *wanted, SandCacheFrame *frame_out,
+                           SandError *err)
+{
+	SandCacheReader reader;
+	reader_init(&reader, wanted != NULL ? wanted->thread_count : 0);
+	SandStatus status = read_with(&reader, folder, frame, wanted, frame_out, err);
+	reader_clear(&reader);
 	return status;
 }
 
@@ -1906,8 +2062,8 @@ static SandStatus fill_image(const SandCacheFrame *frame, const SandCacheOptions
 			image->entries[i].component_count = frame->arrays[i].component_count;
 			entries[i] = &image->entries[i];
 		}
-		SandStatus status =
-		    alloc_arrays(entries, (int)array_count, frame->count, frame->note_bytes, &image->kept.block, places, err);
+		SandStatus status = alloc_arrays(NULL, entries, (int)array_count, frame->count, frame->note_bytes,
+		                                 &image->kept.block, places, err);
 		if (status != SAND_OK)
 		{
 			return status;

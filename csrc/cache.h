@@ -117,6 +117,20 @@ SandStatus sand_cache_read(const char *folder, int32_t frame, const SandCacheWan
                            SandError *err);
 void sand_cache_frame_free(SandCacheFrame *frame); // leaves it zeroed; NULL is fine
 
+/// For whoever reads frame after frame: keeps its threads, their working memory and the block of a frame that was given
+/// back, so that a frame asks the system for nothing. Fails: SAND_ERROR_ARGUMENT (thread_count), SAND_ERROR_MEMORY.
+typedef struct SandCacheReader SandCacheReader;
+SandStatus sand_cache_reader_create(int thread_count, SandCacheReader **reader_out, SandError *err);
+/// NULL is fine. No call may be under way; frames that were read stay good.
+void sand_cache_reader_destroy(SandCacheReader *reader);
+/// As sand_cache_read, on the reader's threads instead of wanted's. Any thread: one frame at a time, a second one
+/// waits.
+SandStatus sand_cache_reader_read(SandCacheReader *reader, const char *folder, int32_t frame,
+                                  const SandCacheWanted *wanted, SandCacheFrame *frame_out, SandError *err);
+/// Takes the block of a frame that nobody needs any more, for a next one of about its size; the one it had is freed.
+/// Any thread. NULL frees that one alone.
+void sand_cache_reader_give_back(SandCacheReader *reader, void *block);
+
 /// Header and table only: everything but data, which is NULL. Fails as sand_cache_read.
 SandStatus sand_cache_peek(const char *folder, int32_t frame, SandCacheFrame *frame_out, SandError *err);
 

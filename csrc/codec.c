@@ -4,6 +4,8 @@
 // byte, or compressed: the low bytes of coordinates are noise that no codec shortens, the high ones are not.
 #include "codec.h"
 
+#include "planes.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -12,8 +14,8 @@
 #include <zstd_errors.h>
 
 #define PIECE_ROWS (SAND_CODEC_CHUNK / 2) // of the largest level, and more than an array with one level has
-#define TURN_HALF 511                     // steps of a small component on each side of zero
-#define TURN_SCALE 1.41421356237309504880 // the small ones are at most sqrt(1/2)
+#define TURN_HALF SAND_PLANES_TURN_HALF
+#define TURN_SCALE SAND_PLANES_TURN_SCALE
 #define PLANE_HEADER_BYTES 4
 #define NOISE_SAMPLE 2048   // bytes
 #define SMOOTH_SAMPLE 1024  // words
@@ -30,20 +32,34 @@ typedef enum PlaneMode
 #define PLANE_SIZE_SHIFT 8
 
 _Static_assert(PIECE_ROWS >= SAND_CODEC_SMALL, "an array with one level is one piece");
+_Static_assert(SAND_CODEC_COMPONENTS <= SAND_PLANES_WIDTH, "planes takes every row");
 
 struct SandCodecScratch
 {
 	ZSTD_CCtx *compressor; // one of the two, the other is NULL
 	ZSTD_DCtx *decompressor;
+	const SandPlanes *loops;
 	uint32_t stored[PIECE_ROWS];
 	uint32_t column[PIECE_ROWS];
 	unsigned char planes[4][PIECE_ROWS];
 	unsigned char mask[PIECE_ROWS / 8];
-	// Of a whole chunk that is encoded, in the order of its rows; pages that are not used cost nothing.
-	uint32_t words[SAND_CODEC_CHUNK * SAND_CODEC_COMPONENTS];
-	uint32_t decoded[SAND_CODEC_CHUNK * SAND_CODEC_COMPONENTS];
-	float squares[SAND_CODEC_CHUNK * 3];
-	unsigned char is_changed[SAND_CODEC_CHUNK]; // row by row, against the base
+	// Of a whole chunk, in the order of its rows unless it says otherwise; pages that are not used cost nothing.
+	union
+	{
+		struct
+		{
+			uint32_t words[SAND_CODEC_CHUNK * SAND_CODEC_COMPONENTS];
+			uint32_t decoded[SAND_CODEC_CHUNK * SAND_CODEC_COMPONENTS];
+			float squares[SAND_CODEC_CHUNK * 3];
+			unsigned char is_changed[SAND_CODEC_CHUNK]; // row by row, against the base
+		};
+		struct
+		{
+			unsigned char by_level[SAND_CODEC_COMPONENTS][SAND_PLANES_WORD][SAND_CODEC_CHUNK]; // level by level
+			unsigned char by_row[SAND_CODEC_COMPONENTS][SAND_PLANES_WORD][SAND_CODEC_CHUNK];
+			unsigned char half_way[2][SAND_CODEC_CHUNK / 2];
+		};
+	};
 };
 
 static void *zstd_alloc(void *context, size_t bytes)
@@ -69,6 +85,7 @@ SandCodecScratch *sand_codec_scratch_create(bool is_encoder)
 	}
 	scratch->compressor = is_encoder ? ZSTD_createCCtx_advanced(zstd_memory) : NULL;
 	scratch->decompressor = is_encoder ? NULL : ZSTD_createDCtx_advanced(zstd_memory);
+	scratch->loops = sand_planes_find(NULL);
 	if (scratch->compressor == NULL && scratch->decompressor == NULL)
 	{
 		sand_free(scratch);
@@ -187,11 +204,6 @@ static double nearest(double x)
 	return (x + shift) - shift;
 }
 
-static float grid_value(const SandCodec *codec, uint32_t word, uint32_t component)
-{
-	return (float)((double)((int64_t)codec->origin[component] + word) * codec->step);
-}
-
 static uint32_t bits_of(float value)
 {
 	uint32_t bits;
@@ -224,13 +236,6 @@ static float rounded_to(float value, float shift, float limit)
 {
 	float rounded = (value + shift) - shift;
 	return fabsf(value) < limit ? rounded : value;
-}
-
-static float half_value(uint32_t word)
-{
-	// The exponent is moved by a product, which is exact and right for the smallest ones too.
-	float magnitude = float_of((word & 0x7FFFu) << 13) * 0x1p112f;
-	return float_of(bits_of(magnitude) | (word & 0x8000u) << 16);
 }
 
 // Four rows at a time, in the vectors of the compiler.
@@ -556,12 +561,15 @@ static void to_differences(uint32_t *words, uint32_t count, uint32_t mask)
 
 static void from_differences(uint32_t *words, uint32_t count, uint32_t mask)
 {
-	uint32_t value = 0;
 	for (uint32_t i = 0; i < count; ++i)
 	{
-		uint32_t half = words[i] >> 1;
-		value = (value + (words[i] & 1u ? ~half : half)) & mask;
-		words[i] = value;
+		words[i] = words[i] >> 1 ^ (0u - (words[i] & 1u)); // d of 2d, ~d of 2d + 1
+	}
+	uint32_t value = 0; // higher bits than the mask's carry nothing into it
+	for (uint32_t i = 0; i < count; ++i)
+	{
+		value += words[i];
+		words[i] = value & mask;
 	}
 }
 
@@ -594,17 +602,6 @@ static size_t put_column(SandCodecScratch *scratch, const SandCodec *codec, uint
 		total += size;
 	}
 	return total;
-}
-
-/// The same when every row is stored and wanted: the places are evenly apart.
-static void scatter_evenly(const uint32_t *words, Level part, uint32_t chunk, uint32_t width, uint32_t *rows_out)
-{
-	uint32_t *place = rows_out + ((size_t)chunk * SAND_CODEC_CHUNK + part.first) * width;
-	size_t stride = (size_t)part.stride * width;
-	for (uint32_t i = 0; i < part.count; ++i)
-	{
-		place[i * stride] = words[i];
-	}
 }
 
 /// The bits of a float that is not negative grow with it: a maximum of whole numbers, which compilers take in lanes.
@@ -655,7 +652,7 @@ static float encode_half(SandCodecScratch *scratch, const SandCodec *codec, cons
 	for (size_t i = 0; i < count; ++i)
 	{
 		uint32_t word = half_word(rounded_to(rows[i], shift, limit));
-		float found = half_value(word);
+		float found = sand_planes_half_value(word);
 		words[i] = word;
 		decoded[i] = bits_of(found);
 		largest = larger(largest, bits_of(fabsf(rows[i] - found)));
@@ -823,6 +820,7 @@ typedef struct Cursor
 
 static const char short_piece[] = "it is too short";
 static const char bad_plane[] = "a plane of it is malformed";
+static const char too_long[] = "it is too long";
 
 /// Takes one plane of count bytes into place, or points at it where it lies. Returns what is wrong, or NULL.
 static const char *take_plane(SandCodecScratch *scratch, Cursor *cursor, size_t count, unsigned char *place,
@@ -869,27 +867,11 @@ static const char *take_plane(SandCodecScratch *scratch, Cursor *cursor, size_t 
 	}
 }
 
-static const char *take_column(SandCodecScratch *scratch, const SandCodec *codec, Cursor *cursor, uint32_t count,
-                               uint32_t *words)
+static void join_planes(const unsigned char *const planes[SAND_PLANES_WORD], uint32_t word_bytes, uint32_t count,
+                        uint32_t *words)
 {
-	const unsigned char *planes[4] = {NULL};
-	bool is_delta = false;
-	for (uint32_t i = 0; i < codec->word_bytes; ++i)
-	{
-		bool is_marked;
-		const char *complaint = take_plane(scratch, cursor, count, scratch->planes[i], &planes[i], &is_marked);
-		if (complaint != NULL)
-		{
-			return complaint;
-		}
-		if (is_marked && i > 0)
-		{
-			return bad_plane;
-		}
-		is_delta = is_delta || is_marked;
-	}
 	const unsigned char *a = planes[0], *b = planes[1], *c = planes[2], *d = planes[3];
-	switch (codec->word_bytes)
+	switch (word_bytes)
 	{
 	case 1:
 		for (uint32_t i = 0; i < count; ++i)
@@ -916,6 +898,28 @@ static const char *take_column(SandCodecScratch *scratch, const SandCodec *codec
 		}
 		break;
 	}
+}
+
+static const char *take_column(SandCodecScratch *scratch, const SandCodec *codec, Cursor *cursor, uint32_t count,
+                               uint32_t *words)
+{
+	const unsigned char *planes[4] = {NULL};
+	bool is_delta = false;
+	for (uint32_t i = 0; i < codec->word_bytes; ++i)
+	{
+		bool is_marked;
+		const char *complaint = take_plane(scratch, cursor, count, scratch->planes[i], &planes[i], &is_marked);
+		if (complaint != NULL)
+		{
+			return complaint;
+		}
+		if (is_marked && i > 0)
+		{
+			return bad_plane;
+		}
+		is_delta = is_delta || is_marked;
+	}
+	join_planes(planes, codec->word_bytes, count, words);
 	if (is_delta)
 	{
 		from_differences(words, count, UINT32_MAX >> (32 - 8 * codec->word_bytes));
@@ -928,16 +932,17 @@ static void column_values(const SandCodec *codec, uint32_t component, uint32_t *
 {
 	if (codec->encoding == SAND_ENCODING_GRID)
 	{
+		double origin = codec->origin[component];
 		for (uint32_t i = 0; i < count; ++i)
 		{
-			words[i] = bits_of(grid_value(codec, words[i], component));
+			words[i] = bits_of(sand_planes_grid_value(origin, words[i], codec->step));
 		}
 	}
 	else if (codec->encoding == SAND_ENCODING_HALF)
 	{
 		for (uint32_t i = 0; i < count; ++i)
 		{
-			words[i] = bits_of(half_value(words[i]));
+			words[i] = bits_of(sand_planes_half_value(words[i]));
 		}
 	}
 }
@@ -987,37 +992,38 @@ static const char *take_mask(SandCodecScratch *scratch, Cursor *cursor, Level pa
 	return count == stored_count ? NULL : "its mask marks another number of rows than it holds";
 }
 
-const char *sand_codec_decode(SandCodecScratch *scratch, const SandCodec *codec, const SandCodecPiece *piece,
-                              const unsigned char *bytes, uint32_t row_count, uint32_t chunk, uint32_t level,
-                              uint32_t every, void *rows_out)
+/// The beginning of every piece: its checksum and the number of its rows.
+static const char *check_piece(const SandCodecPiece *piece, const unsigned char *bytes, uint32_t row_count)
 {
-	Level part = level_of(row_count, chunk, level);
 	if (sand_hash64(bytes, piece->byte_count, 0) != piece->checksum)
 	{
 		return "its checksum is wrong";
 	}
-	if (piece->stored_count > part.count)
+	if (piece->stored_count > row_count)
 	{
 		return "it claims more rows than there are";
 	}
-	Cursor cursor = {bytes, piece->byte_count};
+	return piece->stored_count > 0 || piece->byte_count == 0 ? NULL : "it holds bytes but no rows";
+}
+
+/// One piece, whatever rows it stores, into the array of every `every`-th row: each row is moved to its place.
+static const char *decode_piece(SandCodecScratch *scratch, const SandCodec *codec, const SandCodecPiece *piece,
+                                const unsigned char *bytes, Level part, uint32_t chunk, uint32_t every, void *rows_out)
+{
+	const char *complaint = check_piece(piece, bytes, part.count);
 	uint32_t count = piece->stored_count;
-	if (count == 0)
+	if (complaint != NULL || count == 0)
 	{
-		return cursor.left == 0 ? NULL : "it holds bytes but no rows";
+		return complaint;
 	}
+	Cursor cursor = {bytes, piece->byte_count};
 	const unsigned char *mask = NULL;
-	const char *complaint = count < part.count ? take_mask(scratch, &cursor, part, count, &mask) : NULL;
+	complaint = count < part.count ? take_mask(scratch, &cursor, part, count, &mask) : NULL;
 	if (complaint != NULL)
 	{
 		return complaint;
 	}
-	uint32_t width = codec->component_count;
-	bool is_even = mask == NULL && every == 1;
-	if (!is_even)
-	{
-		place_rows(scratch, part, chunk, every, mask);
-	}
+	place_rows(scratch, part, chunk, every, mask);
 	for (uint32_t k = 0; k < column_count_of(codec); ++k)
 	{
 		uint32_t *words = scratch->column;
@@ -1026,29 +1032,154 @@ const char *sand_codec_decode(SandCodecScratch *scratch, const SandCodec *codec,
 		{
 			return complaint;
 		}
-		uint32_t *out = (uint32_t *)rows_out + k;
-		if (codec->encoding == SAND_ENCODING_TURN)
+		if (codec->encoding != SAND_ENCODING_TURN)
 		{
-			for (uint32_t i = 0; i < count; ++i)
-			{
-				size_t row = is_even ? (size_t)chunk * SAND_CODEC_CHUNK + part.first + (size_t)i * part.stride
-				                     : scratch->stored[i];
-				if (row != UINT32_MAX)
-				{
-					turn_value(words[i], (float *)rows_out + 4 * row);
-				}
-			}
+			column_values(codec, k, words, count);
+			scatter(scratch, words, count, codec->component_count, (uint32_t *)rows_out + k);
 			continue;
 		}
-		column_values(codec, k, words, count);
-		if (is_even)
+		for (uint32_t i = 0; i < count; ++i)
 		{
-			scatter_evenly(words, part, chunk, width, out);
-		}
-		else
-		{
-			scatter(scratch, words, count, width, out);
+			if (scratch->stored[i] != UINT32_MAX)
+			{
+				turn_value(words[i], (float *)rows_out + 4 * (size_t)scratch->stored[i]);
+			}
 		}
 	}
-	return cursor.left == 0 ? NULL : "it is too long";
+	return cursor.left == 0 ? NULL : too_long;
+}
+
+/// Takes one column of a piece that stores all its rows, as planes at `at` of by_level or, as they are in the file,
+/// where they lie.
+static const char *take_planes(SandCodecScratch *scratch, const SandCodec *codec, Cursor *cursor, uint32_t column,
+                               size_t at, uint32_t count, const unsigned char *planes_out[SAND_PLANES_WORD])
+{
+	bool is_delta = false;
+	for (uint32_t i = 0; i < codec->word_bytes; ++i)
+	{
+		bool is_marked;
+		const char *complaint =
+		    take_plane(scratch, cursor, count, scratch->by_level[column][i] + at, &planes_out[i], &is_marked);
+		if (complaint != NULL || (is_marked && i > 0))
+		{
+			return complaint != NULL ? complaint : bad_plane;
+		}
+		is_delta = is_delta || is_marked;
+	}
+	if (is_delta)
+	{
+		SandPlanesColumn differences = {{planes_out[0], planes_out[1], planes_out[2], planes_out[3]}};
+		unsigned char *places[SAND_PLANES_WORD] = {NULL};
+		for (uint32_t i = 0; i < codec->word_bytes; ++i)
+		{
+			planes_out[i] = places[i] = scratch->by_level[column][i] + at;
+		}
+		scratch->loops->add_up(&differences, codec->word_bytes, count, places);
+	}
+	return NULL;
+}
+
+/// The planes of all levels of a column as one, in the order of rows; returns where it is.
+static const unsigned char *order_plane(SandCodecScratch *scratch, const Level *parts, uint32_t level_count,
+                                        const unsigned char *levels[SAND_CODEC_LEVELS], unsigned char *place)
+{
+	const unsigned char *found = levels[0];
+	size_t count = parts[0].count;
+	for (uint32_t level = 1; level < level_count; ++level)
+	{
+		count += parts[level].count;
+		unsigned char *next = level + 1 == level_count ? place : scratch->half_way[level % 2];
+		scratch->loops->zip(found, levels[level], count, next);
+		found = next;
+	}
+	return found;
+}
+
+/// A chunk whose pieces store all their rows: planes are brought into the order of rows before numbers are made of
+/// them.
+static const char *decode_whole(SandCodecScratch *scratch, const SandCodec *codec, const SandCodecPiece *pieces,
+                                const unsigned char *bytes, const Level *parts, uint32_t level_count, void *rows_out,
+                                uint32_t *level_out)
+{
+	uint32_t column_count = column_count_of(codec);
+	const unsigned char *levels[SAND_CODEC_COMPONENTS][SAND_PLANES_WORD][SAND_CODEC_LEVELS];
+	size_t count = 0;
+	for (uint32_t level = 0; level < level_count; ++level)
+	{
+		*level_out = level;
+		const char *complaint = check_piece(&pieces[level], bytes, parts[level].count);
+		Cursor cursor = {bytes, pieces[level].byte_count};
+		for (uint32_t k = 0; k < column_count && complaint == NULL; ++k)
+		{
+			const unsigned char *planes[SAND_PLANES_WORD] = {NULL};
+			// A level without rows has no bytes, not even of planes.
+			complaint = parts[level].count > 0
+			                ? take_planes(scratch, codec, &cursor, k, count, parts[level].count, planes)
+			                : NULL;
+			for (uint32_t i = 0; i < SAND_PLANES_WORD; ++i)
+			{
+				levels[k][i][level] = planes[i];
+			}
+		}
+		if (complaint != NULL || cursor.left != 0)
+		{
+			return complaint != NULL ? complaint : too_long;
+		}
+		count += parts[level].count;
+		bytes += pieces[level].byte_count;
+	}
+	SandPlanesColumn columns[SAND_CODEC_COMPONENTS] = {0};
+	for (uint32_t k = 0; k < column_count; ++k)
+	{
+		for (uint32_t i = 0; i < codec->word_bytes; ++i)
+		{
+			columns[k].bytes[i] = order_plane(scratch, parts, level_count, levels[k][i], scratch->by_row[k][i]);
+		}
+	}
+	SandPlanesGrid grid = {codec->word_bytes, codec->step, {codec->origin[0], codec->origin[1], codec->origin[2]}};
+	switch (codec->encoding)
+	{
+	case SAND_ENCODING_GRID:
+		scratch->loops->grid(columns, column_count, &grid, count, rows_out);
+		break;
+	case SAND_ENCODING_HALF:
+		scratch->loops->half(columns, column_count, count, rows_out);
+		break;
+	case SAND_ENCODING_TURN:
+		scratch->loops->turn(columns, count, rows_out);
+		break;
+	default:
+		scratch->loops->exact(columns, column_count, count, rows_out);
+		break;
+	}
+	return NULL;
+}
+
+const char *sand_codec_decode(SandCodecScratch *scratch, const SandCodec *codec, const SandCodecPiece *pieces,
+                              const unsigned char *bytes, uint32_t row_count, uint32_t chunk, uint32_t every,
+                              void *rows_out, uint32_t *level_out)
+{
+	uint32_t level_count = sand_codec_levels_for(row_count, every);
+	Level parts[SAND_CODEC_LEVELS];
+	// The rows of some levels, in order, are every 2nd, 4th .. row.
+	bool is_whole = every == 1u << (sand_codec_level_count(row_count) - level_count);
+	for (uint32_t level = 0; level < level_count; ++level)
+	{
+		parts[level] = level_of(row_count, chunk, level);
+		is_whole = is_whole && pieces[level].stored_count == parts[level].count;
+	}
+	if (is_whole)
+	{
+		size_t first = (size_t)chunk * SAND_CODEC_CHUNK / every;
+		return decode_whole(scratch, codec, pieces, bytes, parts, level_count,
+		                    (uint32_t *)rows_out + first * codec->component_count, level_out);
+	}
+	const char *complaint = NULL;
+	for (uint32_t level = 0; level < level_count && complaint == NULL; ++level)
+	{
+		*level_out = level;
+		complaint = decode_piece(scratch, codec, &pieces[level], bytes, parts[level], chunk, every, rows_out);
+		bytes += pieces[level].byte_count;
+	}
+	return complaint;
 }

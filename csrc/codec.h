@@ -77,10 +77,12 @@ size_t sand_codec_encode(SandCodecScratch *scratch, const SandCodec *codec, cons
                          uint32_t row_count, uint32_t chunk, int zstd_level, unsigned char *bytes_out,
                          SandCodecPiece *pieces_out, void *decoded_out, double *error_out);
 
-/// Decodes one piece into the whole array rows_out, or with every > 1 into the array of every `every`-th row. Rows that
-/// are not stored are left alone. Checks the checksum and every length; returns NULL, or what is wrong with the piece.
-const char *sand_codec_decode(SandCodecScratch *scratch, const SandCodec *codec, const SandCodecPiece *piece,
-                              const unsigned char *bytes, uint32_t row_count, uint32_t chunk, uint32_t level,
-                              uint32_t every, void *rows_out);
+/// Decodes the levels of one chunk that hold its every `every`-th rows (sand_codec_levels_for) into rows_out: the array
+/// of all rows, or of every `every`-th. pieces: of the chunk's levels; bytes: theirs, one behind the other. Rows that
+/// are not stored are left alone. Checks the checksum and every length; returns NULL, or what is wrong with the piece
+/// of *level_out.
+const char *sand_codec_decode(SandCodecScratch *scratch, const SandCodec *codec, const SandCodecPiece *pieces,
+                              const unsigned char *bytes, uint32_t row_count, uint32_t chunk, uint32_t every,
+                              void *rows_out, uint32_t *level_out);
 
 #endif

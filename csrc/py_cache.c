@@ -287,10 +287,9 @@ static PyObject *measure_frame(PyObject *module, PyObject *args, PyObject *kwarg
 	return status == SAND_OK ? PyLong_FromUnsignedLongLong(byte_count) : sand_py_raise(sand_py_state(module), &err);
 }
 
-/// A dict of views on the frame's block. Takes the block.
-static PyObject *frame_arrays(SandCacheFrame *frame)
+/// A dict of views on the frame's block, which owner frees.
+static PyObject *frame_arrays(const SandCacheFrame *frame, PyObject *owner)
 {
-	PyObject *owner = sand_py_own_block(frame->block);
 	PyObject *arrays = owner != NULL ? PyDict_New() : NULL;
 	for (int i = 0; i < frame->array_count && arrays != NULL; ++i)
 	{
@@ -304,7 +303,6 @@ static PyObject *frame_arrays(SandCacheFrame *frame)
 		}
 		Py_XDECREF(one);
 	}
-	Py_XDECREF(owner);
 	return arrays;
 }
 
@@ -374,24 +372,37 @@ static PyObject *read_names(PyObject *object, const char *names_out[SAND_CACHE_A
 	return list;
 }
 
-static PyObject *read_frame(PyObject *module, PyObject *args, PyObject *kwargs)
+/// What read_frame was asked for. held and folder keep the texts alive.
+typedef struct ReadArguments
 {
-	static char *names[] = {"folder", "frame", "names", "every", "threads", "notes", NULL};
-	PyObject *folder = NULL;
-	PyObject *object;
-	PyObject *wanted_names = NULL, *every_object = NULL, *threads = NULL, *notes = NULL;
+	int32_t frame;
 	const char *texts[SAND_CACHE_ARRAY_LIMIT];
-	SandCacheWanted wanted = {.names = texts};
-	int32_t number = 0, every = 1, thread_count = 0;
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&O|OOOO:read_frame", names, PyUnicode_FSConverter, &folder,
-	                                 &object, &wanted_names, &every_object, &threads, &notes))
+	SandCacheWanted wanted;
+	PyObject *folder, *held;
+} ReadArguments;
+
+static void drop_read_arguments(ReadArguments *from)
+{
+	Py_CLEAR(from->folder);
+	Py_CLEAR(from->held);
+}
+
+/// format and names: those of the call, of which `threads` is the last or not there. -1 with an exception.
+static int take_read_arguments(PyObject *args, PyObject *kwargs, const char *format, char **names, ReadArguments *out)
+{
+	*out = (ReadArguments){0};
+	out->wanted.names = out->texts;
+	PyObject *object, *wanted_names = NULL, *every_object = NULL, *notes = NULL, *threads = NULL;
+	int32_t every = 1, thread_count = 0;
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, format, names, PyUnicode_FSConverter, &out->folder, &object,
+	                                 &wanted_names, &every_object, &notes, &threads))
 	{
-		return NULL;
+		return -1;
 	}
-	PyObject *held = NULL;
-	bool is_good = sand_py_int32(object, "frame", &number) == 0 && sand_py_int32(every_object, "every", &every) == 0 &&
+	bool is_good = sand_py_int32(object, "frame", &out->frame) == 0 &&
+	               sand_py_int32(every_object, "every", &every) == 0 &&
 	               sand_py_int32(threads, "threads", &thread_count) == 0 &&
-	               sand_py_bool(notes, "notes", &wanted.has_notes) == 0;
+	               sand_py_bool(notes, "notes", &out->wanted.has_notes) == 0;
 	if (is_good && every < 1)
 	{
 		PyErr_Format(PyExc_ValueError, "every is %d, expected 1 or more", (int)every);
@@ -399,37 +410,58 @@ static PyObject *read_frame(PyObject *module, PyObject *args, PyObject *kwargs)
 	}
 	if (is_good && wanted_names != NULL && wanted_names != Py_None)
 	{
-		held = read_names(wanted_names, texts, &wanted.name_count);
-		is_good = held != NULL;
+		out->held = read_names(wanted_names, out->texts, &out->wanted.name_count);
+		is_good = out->held != NULL;
 	}
+	out->wanted.every = (uint32_t)every;
+	out->wanted.thread_count = thread_count;
 	if (!is_good)
 	{
-		Py_DECREF(folder);
-		return NULL;
+		drop_read_arguments(out);
 	}
-	wanted.every = (uint32_t)every;
-	wanted.thread_count = thread_count;
-	const char *path = PyBytes_AsString(folder);
-	SandCacheFrame frame = {0};
-	SandError err = {0};
-	PyThreadState *thread = PyEval_SaveThread();
-	SandStatus status = sand_cache_read(path, number, &wanted, &frame, &err);
-	PyEval_RestoreThread(thread);
-	Py_DECREF(folder);
-	Py_XDECREF(held);
-	if (status != SAND_OK)
+	return is_good ? 0 : -1;
+}
+
+/// The dict of a frame that was read; owner frees its block.
+static PyObject *read_dict(const SandCacheFrame *frame, bool has_notes, PyObject *owner)
+{
+	PyObject *found = owner != NULL ? frame_dict(frame, frame_arrays(frame, owner)) : NULL;
+	if (found == NULL || !has_notes)
 	{
-		return sand_py_raise(sand_py_state(module), &err);
+		return found;
 	}
-	PyObject *text = wanted.has_notes && frame.notes != NULL
-	                     ? PyUnicode_DecodeUTF8(frame.notes, (Py_ssize_t)frame.note_bytes, "replace")
-	                     : PyUnicode_FromString("");
-	PyObject *found = frame_dict(&frame, frame_arrays(&frame)); // takes the block
-	if (found != NULL && wanted.has_notes && (text == NULL || PyDict_SetItemString(found, "notes", text) != 0))
+	PyObject *text = frame->notes != NULL ? PyUnicode_DecodeUTF8(frame->notes, (Py_ssize_t)frame->note_bytes, "replace")
+	                                      : PyUnicode_FromString("");
+	if (text == NULL || PyDict_SetItemString(found, "notes", text) != 0)
 	{
 		Py_CLEAR(found);
 	}
 	Py_XDECREF(text);
+	return found;
+}
+
+static PyObject *read_frame(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = {"folder", "frame", "names", "every", "notes", "threads", NULL};
+	ReadArguments from;
+	if (take_read_arguments(args, kwargs, "O&O|OOOO:read_frame", names, &from) != 0)
+	{
+		return NULL;
+	}
+	const char *path = PyBytes_AsString(from.folder);
+	SandCacheFrame frame = {0};
+	SandError err = {0};
+	PyThreadState *thread = PyEval_SaveThread();
+	SandStatus status = sand_cache_read(path, from.frame, &from.wanted, &frame, &err);
+	PyEval_RestoreThread(thread);
+	drop_read_arguments(&from);
+	if (status != SAND_OK)
+	{
+		return sand_py_raise(sand_py_state(module), &err);
+	}
+	PyObject *owner = sand_py_own_block(frame.block);
+	PyObject *found = read_dict(&frame, from.wanted.has_notes, owner);
+	Py_XDECREF(owner);
 	return found;
 }
 
@@ -671,7 +703,7 @@ static PyObject *list_checkpoints(PyObject *module, PyObject *args, PyObject *kw
 
 typedef struct HandleObject
 {
-	PyObject_HEAD void *handle; // SandWriter or SandLock; NULL = closed
+	PyObject_HEAD void *handle; // SandCacheReader, SandWriter or SandLock; NULL = closed
 	int use_count;              // calls under way without the GIL
 	PyObject *note;             // Lock: a str
 } HandleObject;
@@ -726,6 +758,144 @@ static PyObject *enter_block(PyObject *self, PyObject *ignored)
 	(void)ignored;
 	return open_handle(self) != NULL ? Py_NewRef(self) : NULL;
 }
+
+// Reader
+
+#define READ_BLOCK_NAME "barchan.read_block"
+
+static PyObject *reader_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = {"threads", NULL};
+	PyObject *threads = NULL;
+	int32_t thread_count = 0;
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Reader", names, &threads) ||
+	    sand_py_int32(threads, "threads", &thread_count) != 0)
+	{
+		return NULL;
+	}
+	PyObject *self = new_handle(type);
+	SandCacheReader *reader = NULL;
+	SandError err = {0};
+	if (self != NULL && sand_cache_reader_create(thread_count, &reader, &err) != SAND_OK)
+	{
+		sand_py_raise(state_of(self), &err);
+		Py_CLEAR(self);
+	}
+	if (self != NULL)
+	{
+		((HandleObject *)self)->handle = reader;
+	}
+	return self;
+}
+
+static void reader_dealloc(PyObject *self)
+{
+	sand_cache_reader_destroy(((HandleObject *)self)->handle);
+	release(self);
+}
+
+/// The last array of a frame is gone: its block goes to the reader, or away when that is closed.
+static void give_back(PyObject *capsule)
+{
+	void *block = PyCapsule_GetPointer(capsule, READ_BLOCK_NAME);
+	PyObject *self = PyCapsule_GetContext(capsule);
+	SandCacheReader *reader = ((HandleObject *)self)->handle;
+	if (reader != NULL)
+	{
+		sand_cache_reader_give_back(reader, block);
+	}
+	else
+	{
+		sand_free(block);
+	}
+	Py_DECREF(self);
+}
+
+static PyObject *reader_read(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = {"folder", "frame", "names", "every", "notes", NULL};
+	HandleObject *object = (HandleObject *)self;
+	ReadArguments from;
+	if (open_handle(self) == NULL || take_read_arguments(args, kwargs, "O&O|OOO:read_frame", names, &from) != 0)
+	{
+		return NULL;
+	}
+	const char *path = PyBytes_AsString(from.folder);
+	SandCacheFrame frame = {0};
+	SandError err = {0};
+	object->use_count++;
+	PyThreadState *thread = PyEval_SaveThread();
+	SandStatus status = sand_cache_reader_read(object->handle, path, from.frame, &from.wanted, &frame, &err);
+	PyEval_RestoreThread(thread);
+	object->use_count--;
+	drop_read_arguments(&from);
+	if (status != SAND_OK)
+	{
+		return sand_py_raise(state_of(self), &err);
+	}
+	PyObject *owner = PyCapsule_New(frame.block, READ_BLOCK_NAME, NULL);
+	if (owner == NULL || PyCapsule_SetContext(owner, self) != 0 || PyCapsule_SetDestructor(owner, give_back) != 0)
+	{
+		Py_XDECREF(owner); // which has no destructor yet
+		sand_free(frame.block);
+		return NULL;
+	}
+	Py_INCREF(self);
+	PyObject *found = read_dict(&frame, from.wanted.has_notes, owner);
+	Py_DECREF(owner);
+	return found;
+}
+
+static PyObject *reader_forget(PyObject *self, PyObject *ignored)
+{
+	(void)ignored;
+	SandCacheReader *reader = open_handle(self);
+	if (reader == NULL)
+	{
+		return NULL;
+	}
+	sand_cache_reader_give_back(reader, NULL);
+	return Py_NewRef(Py_None);
+}
+
+static PyObject *reader_close(PyObject *self, PyObject *ignored)
+{
+	(void)ignored;
+	void *handle;
+	if (take_handle(self, &handle) != 0)
+	{
+		return NULL;
+	}
+	sand_cache_reader_destroy(handle);
+	return Py_NewRef(Py_None);
+}
+
+static PyMethodDef reader_methods[] = {
+    {"read_frame", WITH_KEYWORDS(reader_read),
+     "read_frame(folder, frame, names=None, every=1, notes=False)\n--\n\nAs barchan.read_frame. Any thread, in turn."},
+    {"forget", reader_forget, METH_NOARGS,
+     "forget()\n--\n\nGives the memory that is kept for the next frame back to the system."},
+    {"close", reader_close, METH_NOARGS, "close()\n--\n\nEnds the threads; arrays that were read stay good."},
+    {"__enter__", enter_block, METH_NOARGS, NULL},
+    {"__exit__", reader_close, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot reader_slots[] = {
+    {Py_tp_doc, "Reader(threads=0)\n--\n\nReads frame after frame: keeps threads and, when the arrays of a frame are "
+                "gone, their memory for the next."},
+    {Py_tp_new, (void *)reader_new},
+    {Py_tp_dealloc, (void *)reader_dealloc},
+    {Py_tp_methods, reader_methods},
+    {0, NULL},
+};
+
+static PyType_Spec reader_spec = {
+    .name = "barchan.Reader",
+    .basicsize = sizeof(HandleObject),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = reader_slots,
+};
 
 // Writer
 
@@ -1059,7 +1229,7 @@ static PyMethodDef methods[] = {
      "threads=0)\n--\n\n"
      "Bytes that write_frame would write, for an estimate."},
     {"read_frame", WITH_KEYWORDS(read_frame),
-     "read_frame(folder, frame, names=None, every=1, threads=0, notes=False)\n--\n\n"
+     "read_frame(folder, frame, names=None, every=1, notes=False, threads=0)\n--\n\n"
      "Reads and verifies one frame, or only the named arrays, or every k-th grain: a dict. notes: also the notes."},
     {"frame_info", WITH_KEYWORDS(frame_info),
      "frame_info(folder, frame)\n--\n\nThe dict of read_frame from header and table alone; arrays: what each is."},
@@ -1084,7 +1254,7 @@ static PyMethodDef methods[] = {
 
 int sand_py_add_cache(PyObject *module)
 {
-	PyType_Spec *const specs[] = {&writer_spec, &lock_spec};
+	PyType_Spec *const specs[] = {&reader_spec, &writer_spec, &lock_spec};
 	for (size_t i = 0; i < sizeof specs / sizeof specs[0]; ++i)
 	{
 		PyObject *type = PyType_FromModuleAndSpec(module, specs[i], NULL);

@@ -370,13 +370,18 @@ def test_the_view_reads_places_alone_and_renders_read_all():
     scene = made_scene("sparing")
     read = []
     core = room("engine").core
-    kept = core.read_frame
+    kept = core.Reader
 
-    def spy(folder, frame, names=None, every=1, **options):
-        read.append(sorted(names) if names else "all")
-        return kept(folder, frame, names=names, every=every, **options)
+    class Spy:
+        def __init__(self):
+            self.reader = kept()
 
-    core.read_frame = spy
+        def read_frame(self, folder, frame, names=None, every=1):
+            read.append(sorted(names) if names else "all")
+            return self.reader.read_frame(folder, frame, names=names, every=every)
+
+    room("playback")._store.clear()
+    core.Reader = Spy
     try:
         scene.frame_set(5)
         scene.barchan_look.use_all = True
@@ -385,7 +390,8 @@ def test_the_view_reads_places_alone_and_renders_read_all():
         bpy.app.handlers.render_init[-1](scene)
         scene.frame_set(7)
     finally:
-        core.read_frame = kept
+        core.Reader = kept
+        room("playback")._store.clear()
         room("playback").on_render_end(scene)
     check_equal(read[0], ["position"], "arrays read for points in the view")
     check("all" in read[1:3], f"arrays read with All Attributes: {read[1:3]}")

@@ -114,6 +114,7 @@ static const struct
     {"base", test_base},
     {"pool", test_pool},
     {"sort", test_sort},
+    {"planes", test_planes},
     {"io", test_io},
     {"mesh", test_mesh},
     {"repair", test_repair},

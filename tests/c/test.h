@@ -78,6 +78,7 @@ void test_shape_free(TestShape *shape);
 void test_base(void);
 void test_pool(void);
 void test_sort(void);
+void test_planes(void);
 void test_io(void);
 void test_mesh(void);
 void test_repair(void);

@@ -7,6 +7,9 @@
 #include "io.h"
 #include "test.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
+
 #include <errno.h>
 #include <inttypes.h>
 
@@ -1154,6 +1157,159 @@ static void parts_read_alone_equal_parts_of_the_whole(void)
 	free(numbers);
 }
 
+/// All bytes of a frame's arrays.
+static uint64_t frame_hash(const SandCacheFrame *frame)
+{
+	uint64_t hash = frame->count;
+	for (int i = 0; i < frame->array_count; ++i)
+	{
+		hash = sand_hash64(frame->arrays[i].data, (size_t)4 * frame->count * frame->arrays[i].component_count, hash);
+	}
+	return hash;
+}
+
+typedef struct ReaderShare
+{
+	SandCacheReader *reader;
+	uint64_t expected[2]; // of frames 10 and 12
+	atomic_int wrong_count;
+} ReaderShare;
+
+static void *read_in_turn(void *context)
+{
+	ReaderShare *share = context;
+	for (int i = 0; i < 50; ++i)
+	{
+		SandCacheFrame found;
+		SandError err = {0};
+		SandStatus status = sand_cache_reader_read(share->reader, folder, 10 + 2 * (i % 2), NULL, &found, &err);
+		bool is_right = status == SAND_OK && frame_hash(&found) == share->expected[i % 2];
+		atomic_fetch_add(&share->wrong_count, is_right ? 0 : 1);
+		sand_cache_reader_give_back(share->reader, found.block);
+	}
+	return NULL;
+}
+
+static void a_reader_reads_the_same_and_uses_memory_again(void)
+{
+	folder_make(folder);
+	write_pair(MANY, 2000);
+	SandError err = {0};
+	ReaderShare share = {0};
+	SandCacheFrame found;
+	for (int i = 0; i < 2; ++i)
+	{
+		CHECK_STATUS(sand_cache_read(folder, 10 + 2 * i, NULL, &found, &err), SAND_OK, &err);
+		share.expected[i] = frame_hash(&found);
+		sand_cache_frame_free(&found);
+	}
+	CHECK(share.expected[0] != share.expected[1]);
+	size_t before = sand_alloc_bytes();
+	CHECK_STATUS(sand_cache_reader_create(-1, &share.reader, &err), SAND_ERROR_ARGUMENT, &err);
+	CHECK(share.reader == NULL);
+	if (!CHECK_STATUS(sand_cache_reader_create(2, &share.reader, &err), SAND_OK, &err))
+	{
+		return;
+	}
+	const void *first = NULL;
+	for (int i = 0; i < 6; ++i)
+	{
+		CHECK_STATUS(sand_cache_reader_read(share.reader, folder, 10 + 2 * (i % 2), NULL, &found, &err), SAND_OK, &err);
+		CHECK(frame_hash(&found) == share.expected[i % 2]);
+		first = i == 0 ? found.block : first;
+		CHECK(found.block == first); // what was given back
+		memset(found.block, 0xAB, sand_alloc_size(found.block));
+		sand_cache_reader_give_back(share.reader, found.block);
+	}
+	// A small part does not hold on to the large block.
+	SandCacheWanted wanted = {.every = 64};
+	CHECK_STATUS(sand_cache_reader_read(share.reader, folder, 10, &wanted, &found, &err), SAND_OK, &err);
+	CHECK(sand_alloc_size(found.block) < 100 * MANY / 64);
+	sand_cache_reader_give_back(share.reader, found.block);
+	CHECK_STATUS(sand_cache_reader_read(share.reader, folder, 11, NULL, &found, &err), SAND_ERROR_CACHE, &err);
+	CHECK_CONTAINS(err.message, "Frame 11 is not in the cache");
+	// Two threads take turns.
+	pthread_t other;
+	if (CHECK(pthread_create(&other, NULL, read_in_turn, &share) == 0))
+	{
+		read_in_turn(&share);
+		pthread_join(other, NULL);
+	}
+	CHECK_INT(share.wrong_count, 0);
+	sand_cache_reader_give_back(share.reader, NULL);
+	sand_cache_reader_destroy(share.reader);
+	sand_cache_reader_destroy(NULL);
+	CHECK_INT(sand_alloc_bytes(), before);
+	folder_remove(folder);
+}
+
+/// Rows of any number decode to the same, whether all of a chunk are brought in order at once or each is put in its
+/// place, which a third of them needs.
+static void every_count_of_rows_reads_back_in_order(void)
+{
+	static const uint32_t counts[] = {1, 2, 4095, 4096, 4097, 32767, 32768, 32769, 33000, 65536, 70001};
+	enum
+	{
+		MOST = 70001
+	};
+	float *turns = malloc(sizeof(float) * 4 * MOST), *speeds = malloc(sizeof(float) * 5 * MOST);
+	int32_t *numbers = malloc(sizeof(int32_t) * 2 * MOST);
+	if (turns == NULL || speeds == NULL || numbers == NULL)
+	{
+		abort();
+	}
+	for (size_t i = 0; i < MOST; ++i)
+	{
+		double angle = 6 * sand_random(5, i);
+		float turn[4] = {(float)cos(angle), 0, (float)sin(angle) * 0.6f, (float)sin(angle) * -0.8f};
+		memcpy(turns + 4 * i, turn, sizeof turn);
+		numbers[2 * i] = (int32_t)i; // smooth
+		numbers[2 * i + 1] = (int32_t)(4e9 * sand_random(6, i) - 2e9);
+		for (size_t k = 0; k < 5; ++k)
+		{
+			speeds[5 * i + k] = (float)sand_random(7, 5 * i + k) - 0.5f;
+		}
+	}
+	SandError err = {0};
+	for (size_t c = 0; c < sizeof counts / sizeof counts[0]; ++c)
+	{
+		folder_make(folder);
+		SandCacheFrame frame = {.frame = 1,
+		                        .count = counts[c],
+		                        .arrays = {{"rotation", SAND_CACHE_F32, 4, turns, SAND_ENCODING_TURN, 0, 0},
+		                                   {"velocity", SAND_CACHE_F32, 5, speeds, SAND_ENCODING_HALF, 0, 0},
+		                                   {"place", SAND_CACHE_F32, 2, speeds, SAND_ENCODING_GRID, 0, 0},
+		                                   {"id", SAND_CACHE_I32, 2, numbers, 0, 0, 0}},
+		                        .array_count = 4};
+		SandCacheFrame kept = {0}, whole, third;
+		SandCacheOptions options = {.tolerance = 1e-4, .kept_out = &kept};
+		CHECK_STATUS(sand_cache_write(folder, &frame, &options, NULL, &err), SAND_OK, &err);
+		CHECK_STATUS(sand_cache_read(folder, 1, NULL, &whole, &err), SAND_OK, &err);
+		CHECK(frame_hash(&whole) == frame_hash(&kept));
+		SandCacheWanted wanted = {.every = 3};
+		CHECK_STATUS(sand_cache_read(folder, 1, &wanted, &third, &err), SAND_OK, &err);
+		size_t wrong_count = 0;
+		for (int a = 0; a < 4; ++a)
+		{
+			size_t row_bytes = 4 * frame.arrays[a].component_count;
+			for (size_t i = 0; i < third.count; ++i)
+			{
+				wrong_count += memcmp((const char *)third.arrays[a].data + i * row_bytes,
+				                      (const char *)whole.arrays[a].data + 3 * i * row_bytes, row_bytes) != 0;
+			}
+		}
+		CHECK_INT(wrong_count, 0);
+		CHECK(memcmp(whole.arrays[3].data, numbers, (size_t)8 * counts[c]) == 0);
+		sand_cache_frame_free(&third);
+		sand_cache_frame_free(&whole);
+		sand_cache_frame_free(&kept);
+		folder_remove(folder);
+	}
+	free(turns);
+	free(speeds);
+	free(numbers);
+}
+
 static void the_file_is_the_same_for_every_thread_count(void)
 {
 	size_t byte_count[2] = {0, 0};
@@ -1627,12 +1783,30 @@ static SandStatus read_pair_job(SandError *err)
 	return status;
 }
 
+static SandStatus reader_job(SandError *err)
+{
+	SandCacheReader *reader = NULL;
+	SandStatus status = sand_cache_reader_create(1, &reader, err);
+	for (int i = 0; i < 3 && status == SAND_OK; ++i)
+	{
+		SandCacheFrame found;
+		status = sand_cache_reader_read(reader, folder, i == 1 ? 10 : 12, &everything, &found, err);
+		CHECK((status == SAND_OK) == (found.block != NULL));
+		if (status == SAND_OK)
+		{
+			sand_cache_reader_give_back(reader, found.block);
+		}
+	}
+	sand_cache_reader_destroy(reader);
+	return status;
+}
+
 static const struct
 {
 	Job *job;
 	bool has_pair; // frames 10 and 12 are there too
-} jobs[] = {{write_job, false}, {read_job, false},      {list_job, false},    {free_job, false},
-            {renew_job, true},  {free_range_job, true}, {read_pair_job, true}};
+} jobs[] = {{write_job, false}, {read_job, false},      {list_job, false},     {free_job, false},
+            {renew_job, true},  {free_range_job, true}, {read_pair_job, true}, {reader_job, true}};
 
 /// Runs every job with its k-th allocation (os_error 0) or system call failing, k = 1, 2, ... until none is left to
 /// fail. A close of a file that was read may fail without harm.
@@ -1716,6 +1890,8 @@ void test_cache(void)
 	RUN(compact_frames_are_as_near_as_they_promise);
 	RUN(numbers_that_cannot_be_coded_are_kept_exactly);
 	RUN(parts_read_alone_equal_parts_of_the_whole);
+	RUN(every_count_of_rows_reads_back_in_order);
+	RUN(a_reader_reads_the_same_and_uses_memory_again);
 	RUN(the_file_is_the_same_for_every_thread_count);
 	RUN(resting_grains_are_stored_once_and_come_back);
 	RUN(a_frame_without_its_base_is_named_and_a_renewed_base_keeps_it);

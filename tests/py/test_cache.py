@@ -298,3 +298,53 @@ def test_a_folder_must_be_a_path(call):
         call("")
     with pytest.raises(ValueError, match="null"):
         call("a\0b")
+
+
+def test_a_reader_reads_as_read_frame_does(folder):
+    arrays = example_arrays(9000)
+    barchan.write_frame(folder, 1, arrays)
+    barchan.write_frame(folder, 2, {name: array[::-1].copy() for name, array in arrays.items()}, notes="hello")
+    with barchan.Reader(threads=2) as reader:
+        for frame in (1, 2, 1):
+            found, expected = reader.read_frame(folder, frame, notes=True), barchan.read_frame(folder, frame, notes=True)
+            assert {**found, "arrays": 0} == {**expected, "arrays": 0}
+            assert all(found["arrays"][name].tobytes() == array.tobytes() for name, array in expected["arrays"].items())
+        part = reader.read_frame(folder=folder, frame=2, names=["id"], every=4)["arrays"]
+        assert list(part) == ["id"] and part["id"].tolist() == arrays["id"][::-1][::4].tolist()
+        with pytest.raises(barchan.CacheError, match="Frame 3 is not in the cache"):
+            reader.read_frame(folder, 3)
+
+
+def test_a_reader_uses_memory_again_only_when_every_array_on_it_is_gone(folder):
+    arrays = example_arrays(9000)
+    barchan.write_frame(folder, 1, arrays)
+    reader = barchan.Reader(threads=1)
+    first = reader.read_frame(folder, 1)["arrays"]
+    kept = first["mass"][5:9]
+    address = first["position"].ctypes.data
+    del first
+    second = reader.read_frame(folder, 1)["arrays"]
+    assert second["position"].ctypes.data != address
+    assert kept.tobytes() == arrays["mass"][5:9].tobytes()
+    del kept
+    third = reader.read_frame(folder, 1)["arrays"]
+    assert third["position"].ctypes.data == address
+
+
+def test_a_closed_reader_leaves_its_arrays_good_and_nothing_behind(folder):
+    barchan.write_frame(folder, 1, example_arrays(9000))
+    held = _core.allocated_bytes()
+    reader = barchan.Reader()
+    arrays = reader.read_frame(folder, 1)["arrays"]
+    reader.read_frame(folder, 1)
+    reader.forget()
+    reader.close()
+    reader.close()
+    for call in (reader.forget, lambda: reader.read_frame(folder, 1), reader.__enter__):
+        with pytest.raises(ValueError, match="it is closed"):
+            call()
+    assert arrays["id"].sum() == 9000 * 8999 // 2
+    del arrays, reader
+    assert _core.allocated_bytes() == held
+    with pytest.raises(ValueError):
+        barchan.Reader(threads=-1)
